@@ -1,0 +1,64 @@
+// Package board is the shared board: the one place where the state of every job is kept, and the only code that speaks NATS.
+//
+// # Three things for one job
+//
+// A job is kept three times, each time for another question:
+//
+//   - the log (what happened?): a stream of events, first its specification, last its result;
+//   - the entry (how is it now?): one small value in a key-value bucket, changed by compare-and-set only;
+//   - the pointer (who does it next?): one small message in a work queue.
+//
+// They are written in this order, so that a crash between any two leaves something with one meaning: a log without entry is
+// garbage, an entry without pointer gets one from the steward, a pointer without entry is put back and dropped after a minute.
+//
+//	what       name                                     kind
+//	log        <PREFIX>_EVENTS                          stream, limits, <prefix>.events.<run>.<job>.<kind>
+//	entry      <prefix>_board                           bucket, history 1, <run>.<parent or "root">.<job>
+//	pointer    <PREFIX>_JOBS                            stream, work queue, <prefix>.jobs.<pool>.<priority>.<job>
+//	workers    <prefix>_workers                         bucket with a TTL, one key a worker, and the steward's
+//	artifacts  <prefix>_artifacts                       object store, named by SHA-256
+//	nudge      <prefix>.ctl.<job>                       core message: "look at your entry"
+//
+// # Life of a job
+//
+//	            Submit                      claim                     finish
+//	blocked ──────────────▶ queued ──────────────────────▶ running ───────────▶ done, partial, failed, denied
+//	   │     (After holds,    ▲ │                           │  ▲  │
+//	   │      a free place)   │ │ kill, deadline            │  │  └─────────────▶ killed, lost
+//	   │                      │ ▼                           ▼  │
+//	   └──▶ failed, killed    │ killed, failed, lost      waiting (for children; holds no slot)
+//	                          └─────────────────────────────┘
+//	                            retry, hand-back, worker died
+//
+// The table is transitions in job.go, and every change goes through it. A terminal state never changes.
+//
+// A worker (Serve) pulls a pointer only for a free slot, reads the entry, and claims it: state running, epoch + 1, its own name.
+// The epoch counts holders, the attempt counts failures: a clean stop hands the job back and spends no attempt, an error, a crash or a
+// silent worker does. When the attempts are used up the job is lost, with its reasons.
+//
+// While the handler runs, its Lease keeps the queue from delivering the pointer again (in-progress) and writes the entry at each beat.
+// A kill is a flag on the entry; the holder finds it at its next write, at once when nudged, and ends the handler with ErrKilled.
+//
+// # Fencing
+//
+// Whoever was silent for longer than the lease may have lost its job without knowing. Two things keep it from doing harm, and both are
+// decided by the server: an entry is written at the holder's own revision, and an event is appended with the expected last sequence
+// of the job's log. When one of them is refused the holder reads again. Same epoch: somebody set the kill flag, or wrote a note; it goes
+// on. Another epoch: the lease is lost (ErrLeaseLost), the handler is cancelled, and nothing more is written. A holder that had no
+// confirmed write for the whole lease cancels itself before the queue delivers again.
+//
+// A job finishes in this order: result event, end of the children that nobody detached, terminal entry that names the event's sequence,
+// confirmed acknowledgement. A holder that dies after the result event has finished the work: the next claim takes that result and
+// runs nothing.
+//
+// # Sizes
+//
+// Entries stay under 4 KiB. An event over half of the server's message limit keeps its data in the artifact store (Event.Spill); readers
+// never see the difference. A result's text is whole, byte for byte, whatever its size; its preview has at most 500 characters.
+//
+// # Who looks after what nobody holds
+//
+// One of the serving processes is the steward (steward.go): conditions that became true or never can, places among siblings,
+// entries without pointer, jobs of workers whose heartbeat is gone, deadlines, children of a parent that ended. All of it is idempotent:
+// two stewards at once do no harm.
+package board

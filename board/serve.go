@@ -1,0 +1,279 @@
+package board
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"github.com/nats-io/nats.go"
+	"github.com/rs/zerolog"
+)
+
+const defaultGrace = 20 * time.Second
+
+// Worker is the configuration of Serve.
+type Worker struct {
+	Name    string        // for people; default host
+	Pools   []string      // it takes jobs of; default "default"
+	Slots   int           // jobs at once; default 1, negative for none: a steward only
+	Version string        // of the program, for WorkerInfo
+	Sandbox string        // rung, for WorkerInfo
+	Grace   time.Duration // how long a clean stop waits for handlers after cancelling them, default 20 s
+}
+
+// Handler does a job. Its ctx is cancelled with a cause: ErrKilled, ErrStopping, ErrLeaseLost, ErrDeadline.
+// An error, a panic or a Result with State Failed and Retry is a failed attempt; any other result must have a terminal state and is final.
+type Handler func(ctx context.Context, l *Lease) (Result, error)
+
+// server is one call of Serve.
+type server struct {
+	b     *Board
+	id    string // of the worker, unique
+	w     Worker
+	h     Handler
+	log   zerolog.Logger
+	slots slots
+	life  context.Context // outlives the caller's: what is handed back is written after that has ended
+	stop  context.Context // the caller's
+
+	mu      sync.Mutex
+	info    WorkerInfo
+	leases  map[string]*Lease    // by job
+	orphans map[string]time.Time // pointers without entry: since when
+	work    sync.WaitGroup
+}
+
+// Serve claims and runs jobs until ctx ends, then hands back what runs (no attempt spent) and returns.
+// The error names handlers that did not return within Grace; their leases run out by themselves.
+func (b *Board) Serve(ctx context.Context, w Worker, h Handler) error {
+	life, end := context.WithCancel(context.WithoutCancel(ctx))
+	defer end()
+	s, err := b.newServer(ctx, life, w, h)
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	if err := s.beat(); err != nil {
+		return fmt.Errorf("serve: announce the worker: %w", err)
+	}
+	defer s.retire()
+	p, err := s.newPuller(ctx)
+	if err != nil && ctx.Err() != nil {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	nudges, err := b.nc.Subscribe(b.names.ctl("*"), s.nudge)
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	defer func() { _ = nudges.Unsubscribe() }() // of a closed connection: nothing is left to end
+
+	var helpers sync.WaitGroup
+	helpers.Go(s.beats)
+	helpers.Go(func() { b.steward(ctx, s.id, s.log) })
+	p.run(ctx)
+	err = s.drain()
+	end()
+	helpers.Wait()
+	return err
+}
+
+func (b *Board) newServer(ctx, life context.Context, w Worker, h Handler) (*server, error) {
+	host, err := os.Hostname()
+	if err != nil {
+		return nil, fmt.Errorf("host name: %w", err)
+	}
+	w.Name, w.Grace = cmp.Or(w.Name, host), cmp.Or(w.Grace, defaultGrace)
+	w.Slots = max(0, cmp.Or(w.Slots, 1))
+	if len(w.Pools) == 0 {
+		w.Pools = []string{defaultPool}
+	}
+	id := fmt.Sprintf("%.60s-%.8s", encodeToken(w.Name), uuid.NewString())
+	return &server{
+		b: b, id: id, w: w, h: h, life: life, stop: ctx,
+		log:     b.log.With().Str("worker", id).Logger(),
+		slots:   slots{free: w.Slots, freed: make(chan struct{}, 1)},
+		leases:  map[string]*Lease{},
+		orphans: map[string]time.Time{},
+		info: WorkerInfo{
+			ID: id, Host: host, PID: os.Getpid(), Version: w.Version, Pools: w.Pools, Slots: w.Slots, Sandbox: w.Sandbox, Started: now(),
+		},
+	}, nil
+}
+
+// beats says that the worker lives, until life ends.
+func (s *server) beats() {
+	t := time.NewTicker(s.b.beat)
+	defer t.Stop()
+	for {
+		select {
+		case <-s.life.Done():
+			return
+		case <-t.C:
+			if err := s.beat(); err != nil && s.life.Err() == nil {
+				s.log.Warn().Err(err).Msg("heartbeat")
+			}
+		}
+	}
+}
+
+func (s *server) beat() error {
+	s.mu.Lock()
+	info := s.info
+	info.Running = slices.Sorted(maps.Keys(s.leases))
+	s.mu.Unlock()
+	data, err := encode(info)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(s.life, s.b.ttl)
+	defer cancel()
+	_, err = s.b.workers.Put(ctx, workerKeys+s.id, data)
+	return err
+}
+
+// retire takes the worker off the list.
+func (s *server) retire() {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), requestTime)
+	defer cancel()
+	if err := s.b.workers.Delete(ctx, workerKeys+s.id); err != nil {
+		s.log.Debug().Err(err).Msg("delete heartbeat") // its TTL does the same
+	}
+}
+
+// nudge makes the holder of a job look at its entry.
+func (s *server) nudge(m *nats.Msg) {
+	s.mu.Lock()
+	l := s.leases[lastToken(m.Subject)]
+	s.mu.Unlock()
+	if l != nil {
+		signal(l.nudged)
+	}
+}
+
+// handle does one pointer, for which a slot was taken.
+func (s *server) handle(m *nats.Msg) {
+	defer s.work.Done()
+	l := s.claim(m)
+	if l == nil {
+		s.slots.give()
+		return
+	}
+	s.mu.Lock()
+	s.leases[l.job.ID] = l
+	s.mu.Unlock()
+	l.run()
+	s.mu.Lock()
+	if s.leases[l.job.ID] == l {
+		delete(s.leases, l.job.ID)
+	}
+	s.mu.Unlock()
+	l.giveSlot()
+}
+
+// drain waits for the handlers, which were told to stop.
+func (s *server) drain() error {
+	done := make(chan struct{})
+	go func() {
+		s.work.Wait()
+		close(done)
+	}()
+	grace := time.NewTimer(s.w.Grace)
+	defer grace.Stop()
+	select {
+	case <-done:
+		return nil
+	case <-grace.C:
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return fmt.Errorf("serve: jobs %v did not stop within %s; another worker takes them after %s",
+			slices.Sorted(maps.Keys(s.leases)), s.w.Grace, s.b.ackWait)
+	}
+}
+
+// slots counts how many jobs may run at once. A parent that goes on after waiting is served before any new claim.
+type slots struct {
+	mu    sync.Mutex
+	free  int             // below zero while parents go on over the number
+	queue []chan struct{} // parents that wait for a slot, first come first served
+	freed chan struct{}   // tells the puller that there is a slot again
+}
+
+func (s *slots) available() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return max(0, s.free)
+}
+
+func (s *slots) take() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.free <= 0 {
+		return false
+	}
+	s.free--
+	return true
+}
+
+func (s *slots) give() {
+	s.mu.Lock()
+	if len(s.queue) > 0 {
+		next := s.queue[0]
+		s.queue = s.queue[1:]
+		s.mu.Unlock()
+		close(next)
+		return
+	}
+	s.free++
+	s.mu.Unlock()
+	signal(s.freed)
+}
+
+// resumePatience is how long a parent waits for a slot. Then it goes on over the number: the slots may be held by its own children, which
+// hang until it kills them, and would hold each other up for ever.
+const resumePatience = time.Second
+
+// resume waits for a slot and takes it.
+func (s *slots) resume(ctx context.Context) error {
+	s.mu.Lock()
+	if s.free > 0 {
+		s.free--
+		s.mu.Unlock()
+		return nil
+	}
+	turn := make(chan struct{})
+	s.queue = append(s.queue, turn)
+	s.mu.Unlock()
+	patience := time.NewTimer(resumePatience)
+	defer patience.Stop()
+	select {
+	case <-turn:
+		return nil
+	case <-patience.C:
+	case <-ctx.Done():
+	}
+	s.mu.Lock()
+	i := slices.Index(s.queue, turn)
+	if i >= 0 {
+		s.queue = slices.Delete(s.queue, i, i+1)
+	}
+	over := ctx.Err() == nil
+	if over && i >= 0 {
+		s.free--
+	}
+	s.mu.Unlock()
+	if over {
+		return nil // with the slot that was given in the same moment, or one too many
+	}
+	if i < 0 {
+		s.give()
+	}
+	return context.Cause(ctx)
+}

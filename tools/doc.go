@@ -1,0 +1,26 @@
+// Package tools is what an agent may do, and the one way to do it.
+//
+// A tool is a value in one file (a function that returns a Tool, made by define) and one word in one list (builtins). Its schema comes from its
+// argument struct; its handler gets a Call with its powers and returns an Output: a text for the model and facts for the record. A handler never
+// checks permissions or types, never journals and never clamps: that happens once, in Set.Invoke.
+//
+// # The life of a call
+//
+//	look up    the name among the tools of this agent; an unknown one is an error with the nearest names
+//	check      mode, then the deny list, then the allow list: what they forbid is an error of class permission
+//	validate   the arguments against the schema, before any I/O: defaults filled in, numbers clamped to their range (and said)
+//	approve    what the mode wants asked is asked; where nobody can answer, the result is an instruction, not a failure
+//	journal    "tool_started" with the call's id as idempotency key
+//	run        under a deadline; a panic becomes an error
+//	clamp      text and error alike: plain text of at most OutputChars characters
+//	journal    "tool_finished" with the whole reply, also when the job was cancelled meanwhile
+//
+// # Promises
+//
+// Every output is bounded in characters, and every cut is announced with exact numbers and the call that gets the rest. Every error has one of five
+// classes and says the next step. A tool that must fail is not shown; a tool that is not shown is refused again at the call. What was written to
+// the journal as started and has no receipt is never repeated by this package.
+//
+// A Set belongs to one attempt of one agent: it remembers what was read (so that a write over a file that changed meanwhile is a conflict),
+// the todo list, and the background tasks. Close ends what still runs.
+package tools

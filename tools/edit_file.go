@@ -1,0 +1,273 @@
+package tools
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+
+	"muster/board"
+	"muster/budget"
+)
+
+// diffContext is how many unchanged lines stand around a change in the diff of an edit.
+const diffContext = 2
+
+type editArgs struct {
+	Path string `json:"path" jsonschema:"file, workspace-relative or absolute"`
+	Old  string `json:"old_string" empty:"to create or replace a whole file use write_file" jsonschema:"text now, without line numbers"`
+	New  string `json:"new_string" empty:"ok" jsonschema:"text in its place"`
+	All  bool   `json:"replace_all,omitempty" default:"false" jsonschema:"all occurrences"`
+}
+
+func editFile() Tool {
+	return define("edit_file", Write,
+		"Replaces old_string in a file and returns a small diff. old_string must match exactly, indentation included, at one place (or set replace_all). "+
+			"Line ends and encoding stay. Whole file: write_file; many changes at once: apply_patch.",
+		runEdit)
+}
+
+// runEdit needs no earlier read: an old_string that matches proves knowledge of the place. But what was read and changed since is a conflict, since the
+// rest of the file may no longer be what the agent thinks.
+func runEdit(ctx context.Context, c *Call, a editArgs) (Output, error) {
+	name := shownName(shorten(relName(c, a.Path), 200))
+	if a.Old == a.New {
+		return Output{}, fail(Input, "old_string and new_string are equal; nothing would change")
+	}
+	data, err := c.readWhole(ctx, a.Path)
+	if err != nil {
+		return Output{}, err
+	}
+	sum := sha256.Sum256(data)
+	known, read := c.set.reads.known(c.Tree, a.Path)
+	if read && known != sum {
+		return Output{}, fail(Conflict, "%s changed since you read it; read_file it again, then edit", name)
+	}
+	enc, kind := sniff(data[:min(len(data), sniffBytes)])
+	if kind != "" {
+		return Output{}, fail(Input, "%s is binary (%s, %d bytes); it cannot be edited as text", name, kind, len(data))
+	}
+	text, exact := enc.decode(data)
+	if !exact {
+		return Output{}, fail(Permanent, "%s is not valid %s; an edit would damage it", name, enc)
+	}
+	e := edit{text: text, old: a.Old, new: a.New}
+	if enc != plainUTF8 { // a byte order mark belongs to the encoding, not to the text
+		e.old, e.new = strings.TrimPrefix(a.Old, "\uFEFF"), strings.TrimPrefix(a.New, "\uFEFF")
+		if e.old == "" {
+			return Output{}, fail(Input, "old_string is only a byte order mark, which edit_file always keeps")
+		}
+	}
+	e.find()
+	switch {
+	case len(e.found) == 0:
+		return Output{}, fail(Input, "old_string is not in %s\n%s", name, nearestLines(text, e.old, c.Room/2))
+	case len(e.found) > 1 && !a.All:
+		return Output{}, fail(Input, "old_string is in %s at %d places (%s); nothing was changed: include more lines around the one you mean, or set replace_all",
+			name, len(e.found), e.lineList())
+	}
+	edits := e.edits()
+	changed, err := udiff.Apply(text, edits)
+	if err != nil {
+		return Output{}, fmt.Errorf("edit %s: %w", name, err)
+	}
+	if changed == text {
+		return Output{}, fail(Input, "the edit would change nothing in %s: old_string and new_string differ only in line ends, which the file keeps", name)
+	}
+	out := enc.encode(changed)
+	w, err := c.Tree.Write(a.Path, out)
+	if err != nil {
+		return Output{}, err
+	}
+	if read {
+		c.set.reads.remember(c.Tree, a.Path, sha256.Sum256(out))
+	}
+	return e.report(c, a.Path, name, len(edits), edits, linkNotes(w, name))
+}
+
+// readWhole reads a file of at most ReadAdmitBytes.
+func (c *Call) readWhole(ctx context.Context, path string) ([]byte, error) {
+	f, size, err := openText(c, path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	most := int64(c.Caps.ReadAdmitBytes)
+	var b bytes.Buffer
+	if size <= most {
+		b.Grow(int(size) + bytes.MinRead)
+		if _, err := b.ReadFrom(io.LimitReader(&counted{r: f, h: sha256.New(), ctx: ctx}, most+1)); err != nil {
+			return nil, fmt.Errorf("read %s: %w", path, err)
+		}
+		size = max(size, int64(b.Len()))
+	}
+	if size > most {
+		return nil, fail(Input, "%s has %d bytes, an edit takes at most %d; change it with a command such as sed", path, size, most)
+	}
+	return b.Bytes(), nil
+}
+
+// edit is a replacement in a text. An old string without \r matches LF and CRLF alike, and what replaces it takes the ends it finds there, line by line;
+// one with \r is taken byte for byte.
+type edit struct {
+	text, old, new string
+	found          []span // every occurrence, overlapping ones too
+}
+
+type span struct{ start, end int }
+
+func (e *edit) find() {
+	if strings.Contains(e.old, "\r") || !strings.Contains(e.text, "\r\n") {
+		for at := 0; ; {
+			i := strings.Index(e.text[at:], e.old)
+			if i < 0 {
+				return
+			}
+			e.found = append(e.found, span{at + i, at + i + len(e.old)})
+			at += i + 1
+		}
+	}
+	plain := strings.ReplaceAll(e.text, "\r\n", "\n")
+	m := newlineMap{text: e.text}
+	for at := 0; ; {
+		i := strings.Index(plain[at:], e.old)
+		if i < 0 {
+			return
+		}
+		at += i
+		e.found = append(e.found, span{m.original(at, false), m.original(at+len(e.old), true)})
+		at++
+	}
+}
+
+// newlineMap finds places of the text without \r in the text with it. Starts ask in rising order, and so do ends.
+type newlineMap struct {
+	text       string
+	start, end cursor
+}
+
+// cursor is a place in both texts.
+type cursor struct{ plain, original int }
+
+func (m *newlineMap) original(plain int, end bool) int {
+	c := &m.start
+	if end {
+		c = &m.end
+	}
+	for c.plain < plain {
+		rest := m.text[c.original:]
+		i := strings.Index(rest, "\r\n")
+		if i < 0 || c.plain+i >= plain {
+			c.original += plain - c.plain
+			c.plain = plain
+			break
+		}
+		c.plain += i + 1 // the newline itself
+		c.original += i + 2
+	}
+	return c.original
+}
+
+// edits are the replacements that do not overlap, from the left.
+func (e *edit) edits() []udiff.Edit {
+	var out []udiff.Edit
+	end := 0
+	for _, f := range e.found {
+		if f.start < end {
+			continue
+		}
+		end = f.end
+		out = append(out, udiff.Edit{Start: f.start, End: f.end, New: e.withEnds(f)})
+	}
+	return out
+}
+
+// withEnds is the new string with the line ends of the place it goes to.
+func (e *edit) withEnds(f span) string {
+	if strings.Contains(e.old, "\r") || !strings.Contains(e.new, "\n") || !strings.Contains(e.text, "\r\n") {
+		return e.new
+	}
+	ends := lineEnds(e.text[f.start:f.end])
+	if len(ends) == 0 {
+		ends = []string{e.endNear(f)}
+	}
+	lines := strings.Split(strings.ReplaceAll(e.new, "\r\n", "\n"), "\n")
+	var b strings.Builder
+	for i, l := range lines {
+		b.WriteString(l)
+		if i < len(lines)-1 {
+			b.WriteString(ends[min(i, len(ends)-1)])
+		}
+	}
+	return b.String()
+}
+
+// endNear is the line end after the place, else before it.
+func (e *edit) endNear(f span) string {
+	if i := strings.IndexByte(e.text[f.end:], '\n'); i >= 0 {
+		return lineEnds(e.text[f.start : f.end+i+1])[0]
+	}
+	before := lineEnds(e.text[:f.start])
+	return before[len(before)-1] // the text holds a CRLF, and none follows
+}
+
+func lineEnds(s string) []string {
+	var ends []string
+	for l := range strings.SplitAfterSeq(s, "\n") {
+		switch {
+		case strings.HasSuffix(l, "\r\n"):
+			ends = append(ends, "\r\n")
+		case strings.HasSuffix(l, "\n"):
+			ends = append(ends, "\n")
+		}
+	}
+	return ends
+}
+
+// lineList names the lines of the first ten occurrences.
+func (e *edit) lineList() string {
+	const shown = 10
+	var b strings.Builder
+	line, at := 1, 0
+	for i, f := range e.found[:min(shown, len(e.found))] {
+		line += strings.Count(e.text[at:f.start], "\n")
+		at = f.start
+		if i == 0 {
+			b.WriteString("line ")
+		} else {
+			b.WriteString(", ")
+		}
+		fmt.Fprint(&b, line)
+	}
+	if more := len(e.found) - shown; more > 0 {
+		fmt.Fprintf(&b, " and %d more", more)
+	}
+	return b.String()
+}
+
+// report is the text of a done edit: what was replaced, and the diff as far as it fits.
+func (e *edit) report(c *Call, path, name string, places int, edits []udiff.Edit, notes string) (Output, error) {
+	diff, err := udiff.ToUnified("a/"+name, "b/"+name, e.text, edits, diffContext)
+	if err != nil {
+		return Output{}, fmt.Errorf("diff of %s: %w", name, err)
+	}
+	stat := board.FileStat{Path: relName(c, path)}
+	stat.Added, stat.Removed = diffStat(diff)
+	rows := strings.Split(strings.TrimSuffix(diff, "\n"), "\n")
+	for i, r := range rows {
+		line, _, _ := visible(strings.TrimSuffix(r, "\r"))
+		if cut := budget.Chars(line) - c.Caps.GrepLineChars; cut > 0 {
+			line = fmt.Sprintf("%s… (+%d chars)", headChars(line, c.Caps.GrepLineChars), cut)
+		}
+		rows[i] = line
+	}
+	head := fmt.Sprintf("edited %s: %s, +%d −%d lines%s", name, plural(int64(places), "replacement"), stat.Added, stat.Removed, notes)
+	p := page{head: head, rows: rows, offset: 1, total: int64(len(rows)), what: "the diff", unit: "lines", rest: "read_file shows the file"}
+	out := p.output(c.Room)
+	out.Facts.Files = []board.FileStat{stat}
+	return out, nil
+}

@@ -1,0 +1,272 @@
+package tools
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/google/uuid"
+	"golang.org/x/sync/errgroup"
+
+	"muster/board"
+	"muster/budget"
+)
+
+// sideBySide bounds how many calls that only read run at once.
+const sideBySide = 8
+
+// receiptTime is how long the journal has for a receipt after the job itself was cancelled.
+const receiptTime = 10 * time.Second
+
+// Invoke is the one way through: look up, check, validate, approve, journal, run with deadline, clamp, journal.
+func (s *Set) Invoke(ctx context.Context, r Request) Reply {
+	begun := time.Now()
+	if r.ID == "" { // two calls must never share a key
+		r.ID = uuid.NewString()
+	}
+	t, args, notes, early, err := s.admit(r)
+	if early != nil || err != nil {
+		reply := s.reply(r, early, err, notes, begun)
+		return s.receipt(ctx, reply)
+	}
+	if ctx.Err() != nil {
+		return s.reply(r, nil, fail(Transient, "the call was not started: %v", context.Cause(ctx)), nil, begun)
+	}
+	if s.cfg.Journal != nil {
+		if err := s.cfg.Journal(ctx, EventStarted, Started{r.ID, t.Name, args}); err != nil {
+			reply := s.reply(r, nil, fail(Permanent, "the call was not started, since it could not be recorded: %v", err), nil, begun)
+			reply.Fault = err
+			return reply
+		}
+	}
+	if s.cfg.Lease != nil {
+		s.cfg.Lease.Update(func(e *board.Entry) {
+			e.LastTool = t.Name
+			e.Usage.ToolCalls++
+		})
+	}
+	c := &Call{ID: r.ID, Tree: s.cfg.Tree, Caps: s.cfg.Caps, Room: s.cfg.Caps.OutputChars - noteChars(notes), set: s}
+	out, err := s.guarded(ctx, t, c, args)
+	reply := s.reply(r, &out, err, notes, begun)
+	if t.Polls == nil || !t.Polls(args) {
+		s.repeated(t, args, out.Same, &reply)
+	} else {
+		s.loop.reset()
+	}
+	return s.receipt(ctx, reply)
+}
+
+// admit is everything before a call may run: look up, check, validate, approve. early is a result that needs no run.
+func (s *Set) admit(r Request) (t Tool, args json.RawMessage, notes []string, early *Output, err error) {
+	t, ok := s.find(r.Tool)
+	if !ok {
+		return t, nil, nil, nil, fail(Input, "unknown tool %q; the nearest are: %s", shorten(r.Tool, 80), s.nearest(r.Tool))
+	}
+	v, err := s.allowed(t)
+	if err != nil {
+		return t, nil, nil, nil, err
+	}
+	if args, notes, err = arguments(t, r.Args); err != nil {
+		return t, nil, nil, nil, err
+	}
+	if v == asked {
+		out := s.denied(t)
+		return t, args, nil, &out, nil
+	}
+	return t, args, notes, nil, nil
+}
+
+func (s *Set) find(name string) (Tool, bool) {
+	for _, t := range s.tools {
+		if t.Name == name {
+			return t, true
+		}
+	}
+	return Tool{}, false
+}
+
+// guarded runs the handler under its deadline; a panic becomes an error. Commands and delegation keep their own, longer times.
+func (s *Set) guarded(ctx context.Context, t Tool, c *Call, args json.RawMessage) (out Output, err error) {
+	if t.Class != Execute && t.Class != Delegate {
+		limit := time.Duration(s.cfg.Caps.TimeoutSecs+s.cfg.Caps.WalkSecs) * time.Second
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			out.Facts.Cuts = nil
+			err = fail(Permanent, "%s broke: %v; take another way\n%s", t.Name, p, origin(debug.Stack()))
+		}
+	}()
+	return t.run(ctx, c, args)
+}
+
+// origin is the place of a panic: the first frame of ours after the runtime's.
+func origin(stack []byte) string {
+	lines := strings.Split(string(stack), "\n")
+	for i, l := range lines {
+		if strings.HasPrefix(l, "panic(") && i+3 < len(lines) {
+			return strings.TrimSpace(lines[i+2])
+		}
+	}
+	return ""
+}
+
+func noteChars(notes []string) int {
+	n := 0
+	for _, note := range notes {
+		n += budget.Chars(note) + 1
+	}
+	return n
+}
+
+// reply is the exit: text and error alike become plain text of at most OutputChars characters.
+func (s *Set) reply(r Request, out *Output, err error, notes []string, begun time.Time) Reply {
+	reply := Reply{ID: r.ID, Tool: r.Tool, OK: err == nil}
+	text := ""
+	if out != nil {
+		reply.Facts, text = out.Facts, out.Text
+		reply.OK = reply.OK && !out.Bad
+	}
+	if err != nil {
+		e := explain(err)
+		reply.Class = e.Class
+		failed := fmt.Sprintf("ERROR [%s]: %s", e.Class, e.Text)
+		if text != "" { // what was done before it failed
+			failed += "\n" + text
+		}
+		text = failed
+	}
+	if len(notes) > 0 {
+		text = strings.TrimSuffix(text, "\n") + "\n" + strings.Join(notes, "\n")
+	}
+	reply.Text = s.clamp(text, &reply.Facts, s.cfg.Caps.OutputChars)
+	reply.Facts.Millis = time.Since(begun).Milliseconds()
+	return reply
+}
+
+func (s *Set) clamp(text string, facts *Facts, room int) string {
+	text, cut := budget.Clip(budget.Plain(text), room, 80, "the output", "ask for less at once")
+	if cut != nil {
+		facts.Cuts = append(facts.Cuts, *cut)
+	}
+	return text
+}
+
+// receipt journals the reply. It is tried even when the job was cancelled: what was done should be on record.
+func (s *Set) receipt(ctx context.Context, reply Reply) Reply {
+	if s.cfg.Journal == nil {
+		return reply
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), receiptTime)
+	defer cancel()
+	if err := s.cfg.Journal(ctx, EventFinished, reply); err != nil {
+		reply.Fault = err
+	}
+	return reply
+}
+
+// repeats counts how often in a row the same call gave the same result.
+type repeats struct {
+	mu    sync.Mutex
+	last  [sha256.Size]byte
+	count int
+}
+
+func (p *repeats) reset() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.count = 0
+}
+
+func (p *repeats) add(tool string, args json.RawMessage, result string) int {
+	key := sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s", tool, args, result))
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if key != p.last {
+		p.last, p.count = key, 0
+	}
+	p.count++
+	return p.count
+}
+
+// Numbers of TOOLS.md section 4: a call that gives the same result so often in a row gets a hint, or ends the job.
+const (
+	hintAfter  = 3
+	stuckAfter = 5
+)
+
+// repeated counts the call and adds the hint. The text keeps within OutputChars.
+func (s *Set) repeated(t Tool, args json.RawMessage, same string, reply *Reply) {
+	if same == "" {
+		same = reply.Text
+	}
+	n := s.loop.add(t.Name, args, same)
+	if n < hintAfter {
+		return
+	}
+	hint := fmt.Sprintf("\n[the same call gave the same result %d times in a row; do something else: at %d the job ends]", n, stuckAfter)
+	if n >= stuckAfter {
+		hint = fmt.Sprintf("\n[the same call gave the same result %d times in a row; the job ends as stuck]", n)
+		reply.Stuck = true
+	}
+	room := s.cfg.Caps.OutputChars - budget.Chars(hint)
+	reply.Text = s.clamp(strings.TrimSuffix(reply.Text, "\n"), &reply.Facts, room) + hint
+}
+
+// errFaulted is why the rest of a turn is not run after the journal refused a call.
+var errFaulted = errors.New("an earlier call of this turn could not be recorded")
+
+// InvokeAll runs the calls of one turn: consecutive read-only ones side by side, the rest in order; answers in the order of the calls.
+// each, when not nil, gets every reply as it ends, one at a time.
+func (s *Set) InvokeAll(ctx context.Context, rs []Request, each func(Reply)) []Reply {
+	replies := make([]Reply, len(rs))
+	var mu sync.Mutex
+	var fault error
+	one := func(i int) {
+		mu.Lock()
+		broken := fault
+		mu.Unlock()
+		if broken != nil {
+			replies[i] = s.reply(rs[i], nil, fail(Permanent, "the call was not started: %v", errFaulted), nil, time.Now())
+			replies[i].Fault = broken
+		} else {
+			replies[i] = s.Invoke(ctx, rs[i])
+		}
+		mu.Lock()
+		defer mu.Unlock()
+		if replies[i].Fault != nil {
+			fault = replies[i].Fault
+		}
+		if each != nil {
+			each(replies[i])
+		}
+	}
+	for i := 0; i < len(rs); {
+		end := i + 1
+		for s.readsOnly(rs[i]) && end < len(rs) && s.readsOnly(rs[end]) {
+			end++
+		}
+		var g errgroup.Group
+		g.SetLimit(sideBySide)
+		for j := i; j < end; j++ {
+			g.Go(func() error { one(j); return nil })
+		}
+		_ = g.Wait() // one never fails: a failure is a reply
+		i = end
+	}
+	return replies
+}
+
+// readsOnly says that a call only reads, so that it may run beside others that only read.
+func (s *Set) readsOnly(r Request) bool {
+	t, ok := s.find(r.Tool)
+	return ok && t.Class == Read
+}

@@ -171,7 +171,7 @@ func TestUnknownModelFailsAtOnce(t *testing.T) {
 			t.Errorf("%q: %s %q at attempt %d, %v", model, res.State, res.Error, e.Attempt, err)
 		}
 	}
-	if d := time.Since(began); d > 30*time.Second {
+	if d := time.Since(began); d > time.Minute {
 		t.Errorf("took %v", d)
 	}
 }

@@ -179,7 +179,7 @@ func TestKillInTheMiddleOfAStep(t *testing.T) {
 		t.Fatalf("kill: %+v %v", lines, err)
 	}
 	res := h.result(id)
-	if d := time.Since(began); d > 15*time.Second {
+	if d := time.Since(began); d > time.Minute {
 		t.Errorf("the kill took %v", d)
 	}
 	if left := sleepers(secs); len(left) > 0 {

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"muster/budget"
 	"muster/tools/sandbox"
@@ -112,3 +113,6 @@ func get(t testing.TB, s *Set, name string) string {
 	}
 	return string(b)
 }
+
+// patience is far less than what the commands of these tests would sleep, and far more than a busy machine takes.
+const patience = time.Minute

@@ -67,7 +67,7 @@ func TestWhatACommandLeavesIsEnded(t *testing.T) {
 				if got.stdout != "x\n" || got.Left != c.left || got.Survivors != 0 {
 					t.Errorf("got %+v", got)
 				}
-				if d := time.Since(begun); d > 5*time.Second {
+				if d := time.Since(begun); d > patience {
 					t.Errorf("took %v", d)
 				}
 				if n := alive(t, m); n != 0 {
@@ -111,7 +111,7 @@ func TestKillEndsTheTree(t *testing.T) {
 				if err != nil || e.Signal != "SIGKILL" || e.Code != -1 || !e.Killed || e.Survivors != 0 {
 					t.Errorf("got %+v, %v", e, err)
 				}
-				if d := time.Since(begun); d > time.Second {
+				if d := time.Since(begun); d > patience {
 					t.Errorf("took %v", d)
 				}
 				if n := alive(t, m); n != 0 {
@@ -148,7 +148,7 @@ func TestKillOutrunsAForkStorm(t *testing.T) {
 		if err != nil || !e.Killed || e.Survivors != 0 || e.Left < 40 {
 			t.Errorf("got %+v, %v", e, err)
 		}
-		if d := time.Since(begun); d > 10*time.Second {
+		if d := time.Since(begun); d > patience {
 			t.Errorf("took %v", d)
 		}
 		if n := alive(t, m); n != 0 {
@@ -288,3 +288,6 @@ func TestForkStormUnderALimit(t *testing.T) {
 		}
 	})
 }
+
+// patience is far less than what the commands of these tests would sleep, and far more than a busy machine takes.
+const patience = time.Minute

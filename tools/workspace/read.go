@@ -127,27 +127,34 @@ func (t *Tree) Stat(name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// ReadDir returns the entries of a folder, unsorted, with their infos (Lstat). An entry that vanishes while the
-// folder is read is left out; one that may be named but not looked at (a folder without the right to enter it) comes
-// with a mode of fs.ModeIrregular.
-func (t *Tree) ReadDir(name string) ([]fs.FileInfo, error) {
-	p, err := t.locate("list", name)
-	if err != nil {
-		return nil, err
+// openFolder opens a folder twice: to open what is in it, and to read it. Symlinks on the way to it are followed inside.
+func (t *Tree) openFolder(op, name string) (p place, dir *os.Root, self *os.File, err error) {
+	if p, err = t.locate(op, name); err != nil {
+		return p, nil, nil, err
 	}
-	var dir *os.Root
 	err = t.follow(p, func(p place) error {
 		dir, err = p.pin()
 		return err
 	})
 	if err != nil {
-		return nil, t.fail("list", name, p, err)
+		return p, nil, nil, t.fail(op, name, p, err)
+	}
+	if self, err = dir.Open("."); err != nil {
+		_ = dir.Close()
+		return p, nil, nil, t.fail(op, name, p, err)
+	}
+	return p, dir, self, nil
+}
+
+// ReadDir returns the entries of a folder, unsorted, with their infos (Lstat). An entry that vanishes while the
+// folder is read is left out; one that may be named but not looked at (a folder without the right to enter it) comes
+// with a mode of fs.ModeIrregular.
+func (t *Tree) ReadDir(name string) ([]fs.FileInfo, error) {
+	p, dir, self, err := t.openFolder("list", name)
+	if err != nil {
+		return nil, err
 	}
 	defer dir.Close()
-	self, err := dir.Open(".")
-	if err != nil {
-		return nil, t.fail("list", name, p, err)
-	}
 	defer self.Close()
 	mount, err := mountOf(self)
 	if err != nil {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
@@ -77,23 +76,11 @@ type walk struct {
 
 // startFolder opens the folder that a walk begins with, through the tree's own root; symlinks on the way to it are followed inside.
 func (t *Tree) startFolder(name, shown string, ignore bool) (*folder, error) {
-	p, err := t.locate("search", name)
+	p, dir, self, err := t.openFolder("search", name)
 	if err != nil {
 		return nil, err
 	}
-	var dir *os.Root
-	err = t.follow(p, func(p place) error {
-		dir, err = p.pin()
-		return err
-	})
-	if err != nil {
-		return nil, t.fail("search", name, p, err)
-	}
 	defer dir.Close()
-	self, err := dir.Open(".")
-	if err != nil {
-		return nil, t.fail("search", name, p, err)
-	}
 	defer self.Close()
 	d := &folder{}
 	d.fd, d.mount, err = keepHandle(self)

@@ -1,0 +1,27 @@
+// Package app is what both programs share at their edge: how a command line becomes a call, a connection and an exit code.
+//
+// # The life of a command
+//
+// Run parses the arguments (flags may stand before and after the others), puts a context in their hands that the first SIGINT or SIGTERM
+// cancels, and turns the error that comes back into a message, a hint and an exit code. The second signal ends the process at once.
+//
+//	Connection   which board: --connect, else NATS_URL, else the embedded server of the project's data folder
+//	Out          results on stdout: a table for people, or --json
+//	Report       the one place where an error becomes words and a number
+//
+// # Exit codes
+//
+//	0    done
+//	1    failed (a job that failed, was lost or was denied too)
+//	2    usage: the command line or a plan is wrong; nothing was done
+//	3    partial: a job handed back what it had at a limit
+//	4    killed
+//	5    cannot connect
+//	130  interrupted (143 by SIGTERM)
+//
+// # Promises
+//
+//   - Results go to stdout, everything else to stderr.
+//   - Whatever text reaches a terminal is sanitised here; what goes into a file or a pipe is byte for byte.
+//   - Nothing here links the NATS server: a program that may own one hands in the function that attaches to it.
+package app

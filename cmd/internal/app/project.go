@@ -1,0 +1,87 @@
+package app
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/adrg/xdg"
+)
+
+// Project is a folder and the places on this machine that belong to it.
+type Project struct {
+	Dir  string // absolute, symlinks resolved: what --dir names
+	Root string // of the git repository around Dir, else Dir
+	Name string // readable, unique on this machine
+}
+
+// FindProject says which project a folder belongs to.
+func FindProject(dir string) (Project, error) {
+	abs, err := filepath.Abs(dir)
+	if err == nil {
+		abs, err = filepath.EvalSymlinks(abs)
+	}
+	if err != nil {
+		return Project{}, Usage("--dir: %w", err)
+	}
+	if st, err := os.Stat(abs); err != nil || !st.IsDir() {
+		return Project{}, Usage("--dir %s: not a folder", dir)
+	}
+	p := Project{Dir: abs, Root: abs}
+	for d := abs; ; d = filepath.Dir(d) {
+		if _, err := os.Lstat(filepath.Join(d, ".git")); err == nil {
+			p.Root = d
+			break
+		}
+		if d == filepath.Dir(d) {
+			break
+		}
+	}
+	p.Name = projectName(p.Root)
+	return p, nil
+}
+
+// projectName is the folder's own name and a hash of the whole path, since many folders are called "src".
+func projectName(root string) string {
+	readable := strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', r == '-', r == '_', r == '.':
+			return r
+		}
+		return '-'
+	}, filepath.Base(root))
+	readable = strings.Trim(readable, "-.")
+	if readable == "" {
+		readable = "root"
+	}
+	sum := sha256.Sum256([]byte(root))
+	return readable[:min(len(readable), 40)] + "-" + hex.EncodeToString(sum[:4])
+}
+
+// DataDir is where the project's board is kept.
+func (p Project) DataDir() string { return filepath.Join(xdg.DataHome, "muster", p.Name) }
+
+// CacheDir is where snapshots and trees of agents are kept, for all projects of this user.
+func CacheDir() string { return filepath.Join(xdg.CacheHome, "muster") }
+
+// ScratchDir makes a folder for what a session leaves beside its workspace, outside of the folder that it works on; the caller removes it.
+func ScratchDir(workspace string) (string, error) {
+	for _, parent := range []string{os.TempDir(), CacheDir(), xdg.RuntimeDir, "/dev/shm"} {
+		real, err := filepath.EvalSymlinks(parent)
+		if err != nil {
+			continue
+		}
+		if rel, err := filepath.Rel(workspace, real); workspace != "" && err == nil && filepath.IsLocal(rel) {
+			continue
+		}
+		dir, err := os.MkdirTemp(real, "muster-*")
+		if err != nil {
+			return "", fmt.Errorf("make scratch folder: %w", err)
+		}
+		return dir, nil
+	}
+	return "", fmt.Errorf("%s holds every folder for temporary files: set TMPDIR to one outside, or work on a smaller folder", workspace)
+}

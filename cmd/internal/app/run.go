@@ -1,0 +1,144 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"syscall"
+
+	"github.com/urfave/cli/v2"
+)
+
+// Run runs a program's command line and returns its exit code. The first SIGINT or SIGTERM cancels the context of the command with an Interrupt
+// as cause; the second ends the process at once. Every command is checked here in the same way, see settle.
+func Run(ctx context.Context, program *cli.App, args []string) int {
+	ctx, stop := signals(ctx)
+	defer stop()
+	program.ExitErrHandler = func(*cli.Context, error) {} // Report decides, and main exits
+	program.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usageError(program.Name, err) }
+	program.DisableSliceFlagSeparator = true
+	program.HideVersion = true // a command of its own, or a flag of the program's
+	program.HideHelpCommand = true
+	if len(program.Commands) > 0 {
+		program.Action = func(c *cli.Context) error {
+			if c.Args().Present() {
+				return &Fault{Code: ExitUsage, Err: fmt.Errorf("unknown command %q", c.Args().First()), Hint: "`" + program.Name + " --help` lists the commands"}
+			}
+			return &Fault{Code: ExitUsage, Err: errors.New("which command?"), Hint: "`" + program.Name + " --help` lists them"}
+		}
+	} else if len(args) > 0 {
+		program.Action = settle(program.Name, program.Action)
+		args = append(args[:1:1], reorder(program.Flags, args[1:])...)
+	}
+	for _, c := range program.Commands {
+		c.HideHelpCommand = true // `run help` is a prompt, not a question
+		c.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usageError(program.Name+" "+c.Name, err) }
+		c.Action = settle(program.Name+" "+c.Name, c.Action)
+		if len(args) > 1 && c.HasName(args[1]) {
+			args = append(args[:2:2], reorder(c.Flags, args[2:])...)
+		}
+	}
+	return Report(ctx, os.Stderr, program.Name, program.RunContext(ctx, args))
+}
+
+// settle puts what must hold for every command around its action: a flag that the parser took for an argument is an error.
+func settle(name string, action cli.ActionFunc) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		if c.Command.ArgsUsage == "" && c.Args().Present() {
+			return usageError(name, fmt.Errorf("unexpected argument %q", c.Args().First()))
+		}
+		return action(c)
+	}
+}
+
+// reorder moves flags before the other arguments, since the parser stops at the first that is none and would take the rest for arguments, in silence.
+// Everything after "--" is an argument.
+func reorder(flags []cli.Flag, args []string) []string {
+	var first, rest []string
+	for i := 0; i < len(args); i++ {
+		a := args[i]
+		switch {
+		case a == "--":
+			rest = append(rest, args[i+1:]...)
+			i = len(args)
+		case len(a) < 2 || a[0] != '-':
+			rest = append(rest, a)
+		default:
+			first = append(first, a)
+			if takesValue(flags, a) && i+1 < len(args) {
+				i++
+				first = append(first, args[i])
+			}
+		}
+	}
+	return append(append(first, "--"), rest...)
+}
+
+// takesValue says whether the value of a flag is the next argument.
+func takesValue(flags []cli.Flag, arg string) bool {
+	name := strings.TrimLeft(arg, "-")
+	if strings.Contains(name, "=") {
+		return false
+	}
+	for _, f := range flags {
+		if slices.Contains(f.Names(), name) {
+			_, isBool := f.(*cli.BoolFlag)
+			return !isBool
+		}
+	}
+	return false
+}
+
+// signals makes the context of a command. SIGPIPE becomes an error of the write, so that a command whose reader has gone ends what it started.
+func signals(ctx context.Context) (context.Context, func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	ch := make(chan os.Signal, 2)
+	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM)
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	done, gone := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(gone)
+		select {
+		case s := <-ch:
+			cancel(&Interrupt{s})
+		case <-done:
+			return
+		}
+		select {
+		case s := <-ch:
+			os.Exit((&Interrupt{s}).code())
+		case <-done:
+		}
+	}()
+	return ctx, func() {
+		close(done)
+		<-gone
+		signal.Stop(ch)
+		signal.Stop(pipe)
+		cancel(nil)
+	}
+}
+
+// Version is the version of the running program, from its build information.
+func Version() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	v := info.Main.Version
+	if v == "" || v == "(devel)" {
+		v = "devel"
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && !strings.Contains(v, s.Value[:min(12, len(s.Value))]) {
+			v += "+" + s.Value[:min(12, len(s.Value))]
+		}
+	}
+	return v
+}

@@ -1,0 +1,20 @@
+// Command orchestrator splits a task over agents and shows the board they share.
+//
+// # One machine
+//
+// `orchestrator run` needs nothing else: it attaches to the embedded server of the project's data folder (starting it when nobody has),
+// works in this process, shows the board live and prints the result. Other commands on the same folder, during or
+// after, see the same board: list, show, logs, collect, kill, watch, workers. `serve` keeps the server and its
+// workers up.
+//
+// # Many machines
+//
+// With --connect (or NATS_URL) every command speaks to a NATS server instead, and `run` leaves the work to the workers there.
+//
+// # The files here
+//
+// One a command: newX builds its flags, xOptions holds them, runX works. What several share: session.go (the open board), submission.go (a prompt or a
+// plan becomes jobs on the board), view.go (the live board), rows.go (what is printed of an entry), lines.go (the input of call).
+//
+// Exit codes are those of package app.
+package main

@@ -1,0 +1,67 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"muster/board"
+	"muster/cmd/internal/app"
+)
+
+type logsOptions struct {
+	boardOptions
+	id     string
+	follow bool
+}
+
+func newLogs() *cli.Command {
+	return &cli.Command{
+		Name: "logs", Usage: "print everything that happened to a job", ArgsUsage: "ID",
+		UsageText: `orchestrator logs ID
+orchestrator logs -f ID
+orchestrator logs ID --json | jq .kind`,
+		Description: "--json prints an event a line, whole; the text form shows the first 400 characters of each.",
+		Flags: boardFlags(
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the job has ended"},
+			app.JSONFlag(),
+		),
+		Action: func(c *cli.Context) error {
+			b, err := boardOptionsOf(c)
+			if err != nil {
+				return err
+			}
+			if c.NArg() != 1 {
+				return app.Usage("logs takes one job id")
+			}
+			return runLogs(c.Context, logsOptions{b, c.Args().First(), c.Bool("follow")})
+		},
+	}
+}
+
+func runLogs(ctx context.Context, o logsOptions) error {
+	return o.with(ctx, func(s *session) error {
+		e, err := s.Board.Get(ctx, o.id)
+		if err != nil {
+			return err
+		}
+		return s.Board.Events(ctx, e.ID, o.follow, func(ev board.Event) error {
+			if o.json {
+				return s.out.Line(ev)
+			}
+			return s.out.Text(eventLine(ev))
+		})
+	})
+}
+
+func eventLine(ev board.Event) string {
+	var data bytes.Buffer
+	if err := json.Compact(&data, ev.Data); err != nil {
+		data.Reset()
+		data.Write(ev.Data)
+	}
+	return fmt.Sprintf("%s  e%d  %-14s %s\n", ev.Time.Local().Format("15:04:05.000"), ev.Epoch, app.Field(ev.Kind, 40), app.Field(data.String(), 400))
+}

@@ -1,0 +1,217 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"muster/board"
+	"muster/cmd/internal/app"
+)
+
+type runOptions struct {
+	boardOptions
+	submission
+	crew   app.Crew
+	quiet  bool
+	detach bool
+}
+
+// report is what run and submit print with --json.
+type report struct {
+	Run     string      `json:"run"`
+	Jobs    []row       `json:"jobs"`
+	Results []collected `json:"results,omitempty"` // of the jobs that nothing comes after
+}
+
+func newRun() *cli.Command {
+	return &cli.Command{
+		Name: "run", Usage: "do a task: submit it, show the board live, print the result", ArgsUsage: "[PROMPT]",
+		UsageText: `orchestrator run --plan examples/audit.yaml --dir .
+orchestrator run "review the error handling" --model script:turns.json
+orchestrator run --connect nats://host:4222 --plan plan.yaml   (workers elsewhere do it)
+echo "a long prompt" | orchestrator run - --model script:turns.json`,
+		Description: `The result of the jobs that nothing comes after goes to stdout, the board to stderr. Jobs work on a private copy of --dir
+as it is now; what they change is kept as a patch with their result (orchestrator collect ID --patch FILE).
+
+Ctrl-C once: no new job starts, what runs is handed back to the queue, the board stays. Twice: at once.`,
+		Flags: boardFlags(append(append(submissionFlags(), app.CrewFlags()...),
+			&cli.IntFlag{Name: "workers", DefaultText: "1, or 0 with --connect", Usage: "workers in this process"},
+			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no live board"},
+			&cli.BoolFlag{Name: "detach", Usage: "submit only, and print the ids"},
+			app.JSONFlag())...),
+		Action: func(c *cli.Context) error {
+			b, err := boardOptionsOf(c)
+			if err != nil {
+				return err
+			}
+			o := runOptions{boardOptions: b, quiet: c.Bool("quiet"), detach: c.Bool("detach")}
+			if o.crew, err = app.CrewOf(c); err != nil {
+				return err
+			}
+			switch n := c.Int("workers"); {
+			case n < 0 || n > 64:
+				return app.Usage("--workers %d: from 0 to 64", n)
+			case c.IsSet("workers"):
+				o.crew.Workers = min(n, n*o.crew.Slots)
+			case o.conn.URL != "":
+				o.crew.Workers = 0
+			}
+			if o.submission, err = submissionOf(c); err != nil {
+				return err
+			}
+			if o.job.Pool != "" {
+				o.crew.Pools = []string{o.job.Pool}
+			}
+			if o.detach {
+				return runSubmit(c.Context, submitOptions{o.boardOptions, o.submission})
+			}
+			return runRun(c.Context, o)
+		},
+	}
+}
+
+func runRun(ctx context.Context, o runOptions) error {
+	p, err := app.FindProject(o.dir)
+	if err != nil {
+		return err
+	}
+	jobs, err := o.jobs(ctx, p)
+	if err != nil {
+		return err
+	}
+	return o.with(ctx, func(s *session) error {
+		entries, err := s.submit(ctx, o.submission, jobs)
+		if err != nil {
+			return err
+		}
+		o.crew.Dir = p.Dir
+		begun := time.Now()
+		v := newView(os.Stderr, o.quiet)
+		if err := s.work(ctx, o.crew, entries, v); err != nil {
+			s.footer(os.Stderr, entries[0].Run, v.sorted(), begun, o.quiet)
+			return err
+		}
+		last, err := s.results(ctx, jobs, v)
+		if err != nil {
+			return err
+		}
+		all := v.sorted()
+		if o.json {
+			err = s.out.Value(report{entries[0].Run, rowsOf(all), last})
+		} else {
+			for _, c := range last {
+				if c.Text != "" && !strings.HasSuffix(c.Text, "\n") {
+					c.Text += "\n" // for people; collect gives it as it is
+				}
+				if err = s.print(c, len(last) > 1); err != nil {
+					break
+				}
+			}
+		}
+		if err != nil {
+			return err
+		}
+		s.footer(os.Stderr, entries[0].Run, all, begun, o.quiet)
+		return app.Ended(roots(all))
+	})
+}
+
+// work runs the crew until every submitted job has ended.
+func (s *session) work(ctx context.Context, c app.Crew, submitted []board.Entry, v *view) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	wait, err := c.Start(ctx, s.Board, s.log, cancel)
+	if err != nil {
+		return err
+	}
+	err = s.follow(ctx, board.Filter{Run: submitted[0].Run}, v, nil, func(es []board.Entry) bool {
+		left := map[string]bool{}
+		for _, e := range submitted {
+			left[e.ID] = true
+		}
+		for _, e := range es {
+			if e.State.Terminal() {
+				delete(left, e.ID)
+			}
+		}
+		return len(left) == 0
+	})
+	if err != nil && ctx.Err() != nil {
+		err = context.Cause(ctx)
+	}
+	cancel(nil)
+	return errors.Join(err, wait())
+}
+
+// results collects the jobs that no other comes after.
+func (s *session) results(ctx context.Context, jobs []board.Job, v *view) ([]collected, error) {
+	followed := map[string]bool{}
+	for _, j := range jobs {
+		for _, id := range j.After {
+			followed[id] = true
+		}
+	}
+	var last []collected
+	for _, e := range v.sorted() {
+		submitted := slices.ContainsFunc(jobs, func(j board.Job) bool { return j.ID == e.ID })
+		if !submitted || followed[e.ID] {
+			continue
+		}
+		c, err := s.collect(ctx, e)
+		if err != nil {
+			return nil, err
+		}
+		last = append(last, c)
+	}
+	return last, nil
+}
+
+func roots(entries []board.Entry) []board.Entry {
+	return slices.DeleteFunc(slices.Clone(entries), func(e board.Entry) bool { return e.Parent != "" })
+}
+
+// footer tells a person how it went, where it is kept and what to type next.
+func (s *session) footer(w io.Writer, run string, entries []board.Entry, begun time.Time, quiet bool) {
+	if quiet {
+		return
+	}
+	fmt.Fprintf(w, "%s in %s; run %s\n", counts(entries), span(time.Since(begun)), run)
+	unfinished := false
+	for _, e := range entries {
+		switch {
+		case !e.State.Terminal():
+			unfinished = true
+		case e.State != board.Done:
+			why := e.Preview
+			if len(e.Reasons) > 0 {
+				why = e.Reasons[len(e.Reasons)-1]
+			}
+			fmt.Fprintf(w, "  %s %s %s: %s\n", e.State, short(e.ID), app.Field(e.Title, 60), app.Field(why, 200))
+		}
+	}
+	last := roots(entries)
+	if len(last) == 0 {
+		return
+	}
+	if unfinished {
+		fmt.Fprintf(w, "what has not ended stays on the board: orchestrator serve %s goes on, orchestrator kill %s %s ends it\n", s.where(), short(run), s.where())
+		return
+	}
+	fmt.Fprintf(w, "kept in %s; look closer: orchestrator show %s %s\n", s.kept(), short(last[len(last)-1].ID), s.where())
+}
+
+// kept says where the board is.
+func (s *session) kept() string {
+	if s.Data != "" {
+		return s.Data
+	}
+	return s.Where
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/urfave/cli/v2"
+
+	"muster/cmd/internal/app"
+)
+
+type serveOptions struct {
+	boardOptions
+	crew app.Crew
+}
+
+// serving is what serve --json prints once the board is up.
+type serving struct {
+	URL   string `json:"url"`
+	NKey  string `json:"nkey,omitempty"` // file that workers on this machine connect with
+	Data  string `json:"data,omitempty"`
+	Slots int    `json:"slots"`
+}
+
+func newServe() *cli.Command {
+	return &cli.Command{
+		Name: "serve", Usage: "keep the board and its workers up",
+		UsageText: `orchestrator serve
+orchestrator serve --slots 0                       (the server only)
+orchestrator serve --connect nats://host:4222      (a board on another server)`,
+		Description: `Prints how workers connect, then works until SIGINT or SIGTERM: the first hands back what runs and stops, the second ends at once.`,
+		Flags: boardFlags(append(app.CrewFlags(),
+			&cli.StringSliceFlag{Name: "pool", Usage: "`POOL` that its workers serve; may be repeated (default: default)"},
+			app.JSONFlag())...),
+		Action: func(c *cli.Context) error {
+			b, err := boardOptionsOf(c)
+			if err != nil {
+				return err
+			}
+			w, err := app.CrewOf(c)
+			if err != nil {
+				return err
+			}
+			w.Pools = c.StringSlice("pool")
+			if w.Slots == 0 {
+				w.Workers, w.Slots = 1, -1 // a steward: somebody must look after what nobody holds
+			}
+			return runServe(c.Context, serveOptions{b, w})
+		},
+	}
+}
+
+func runServe(ctx context.Context, o serveOptions) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	return o.with(ctx, func(s *session) error {
+		wait, err := o.crew.Start(ctx, s.Board, s.log, cancel)
+		if err != nil {
+			return err
+		}
+		if err := s.announce(o.crew); err != nil {
+			cancel(err)
+		}
+		<-ctx.Done()
+		if err := wait(); err != nil {
+			return err
+		}
+		if app.Interrupted(ctx) != nil {
+			return nil // a stop that was asked for is this command's normal end
+		}
+		return context.Cause(ctx)
+	})
+}
+
+// announce says where the board is and how a worker gets to it.
+func (s *session) announce(c app.Crew) error {
+	v := serving{URL: s.Where, Data: s.Data, Slots: max(c.Slots, 0)}
+	if s.Hold != nil {
+		v.NKey = s.Hold.KeyFile
+	}
+	if s.out.JSON {
+		return s.out.Line(v)
+	}
+	text := fmt.Sprintf("board on %s, %d slots here\n", v.URL, v.Slots)
+	if v.NKey != "" {
+		text += fmt.Sprintf("kept in %s\nmore workers on this machine: worker --connect %s --nkey %s\n", v.Data, v.URL, quote(v.NKey))
+	} else {
+		text += fmt.Sprintf("more workers: worker --connect %s\n", v.URL)
+	}
+	return s.out.Text(text)
+}

@@ -1,0 +1,292 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/google/uuid"
+	"github.com/urfave/cli/v2"
+
+	"muster/agents"
+	"muster/agents/llm"
+	"muster/board"
+	"muster/budget"
+	"muster/cmd/internal/app"
+	"muster/tools"
+	"muster/tools/workspace"
+)
+
+const (
+	maxPromptBytes = 1 << 20
+	maxPlanBytes   = 1 << 20 // what is read of a plan; its own, lower bound is in package agents
+)
+
+// submission is a prompt or a plan, and what its jobs have in common.
+type submission struct {
+	prompt  string // the text, already read
+	plan    string // a file
+	inPlace bool
+	job     board.Job // model, profile, mode, caps, title, pool for every job
+	model   string    // for jobs that name none
+}
+
+func submissionFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "plan", Usage: "run the jobs of a plan `FILE` (YAML)"},
+		&cli.StringFlag{Name: "prompt-file", Usage: "take the prompt from `FILE`"},
+		&cli.StringFlag{Name: "model", EnvVars: []string{"MUSTER_MODEL"}, Usage: "`PROVIDER:MODEL` for jobs that name none, such as script:FILE"},
+		&cli.StringFlag{Name: "profile", Usage: "what kind of agent does the prompt (default: general)"},
+		&cli.StringFlag{Name: "mode", Usage: "what agents may do: " + strings.Join(tools.Modes(), ", ")},
+		&cli.StringFlag{Name: "caps", Usage: "limits of the tools, `KEY=VALUE,…`, such as preset=compact,grep_matches=100"},
+		&cli.StringFlag{Name: "title", Usage: "of the job on the board"},
+		&cli.StringFlag{Name: "pool", Usage: "of the workers that may do it (default: default)"},
+		&cli.BoolFlag{Name: "in-place", Usage: "work on the folder itself instead of a private copy of it; nothing protects your files then"},
+	}
+}
+
+func submissionOf(c *cli.Context) (submission, error) {
+	s := submission{plan: c.String("plan"), inPlace: c.Bool("in-place"), model: c.String("model")}
+	s.job = board.Job{Profile: c.String("profile"), Mode: c.String("mode"), Title: c.String("title"), Pool: c.String("pool")}
+	if s.job.Mode != "" && !slices.Contains(tools.Modes(), s.job.Mode) {
+		return s, app.Usage("--mode %q: there are %s", s.job.Mode, strings.Join(tools.Modes(), ", "))
+	}
+	var err error
+	if s.job.Caps, err = choice(c.String("caps")); err != nil {
+		return s, err
+	}
+	if c.NArg() > 1 {
+		return s, &app.Fault{Code: app.ExitUsage, Err: fmt.Errorf("more than one prompt: %q, %q, …", c.Args().Get(0), c.Args().Get(1)), Hint: "put the prompt in quotes"}
+	}
+	ways := 0
+	for _, given := range []bool{c.NArg() == 1, s.plan != "", c.IsSet("prompt-file")} {
+		if given {
+			ways++
+		}
+	}
+	if ways != 1 {
+		return s, &app.Fault{
+			Code: app.ExitUsage, Err: errors.New("give one of a prompt, --prompt-file FILE and --plan FILE"),
+			Hint: "for example: orchestrator run --plan examples/audit.yaml --dir .",
+		}
+	}
+	if s.plan == "" {
+		s.prompt, err = readPrompt(c.Args().First(), c.String("prompt-file"))
+	}
+	return s, err
+}
+
+// choice reads --caps and checks its numbers.
+func choice(text string) (budget.Choice, error) {
+	if text == "" {
+		return budget.Choice{}, nil
+	}
+	ch, err := budget.ParseChoice(text)
+	if err == nil {
+		_, err = ch.Caps()
+	}
+	if err != nil {
+		return ch, app.Usage("--caps: %w", err)
+	}
+	return ch, nil
+}
+
+func readPrompt(arg, file string) (string, error) {
+	var text []byte
+	var err error
+	switch {
+	case file != "":
+		text, err = readBounded(file, maxPromptBytes)
+	case arg == "-":
+		text, err = readAll(os.Stdin, "standard input", maxPromptBytes)
+	default:
+		text = []byte(arg)
+	}
+	if err != nil {
+		return "", app.Usage("prompt: %w", err)
+	}
+	if !utf8.Valid(text) {
+		return "", app.Usage("the prompt is not UTF-8 text")
+	}
+	if strings.TrimSpace(string(text)) == "" {
+		return "", app.Usage("the prompt is empty")
+	}
+	return string(text), nil
+}
+
+func readBounded(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readAll(f, name, limit)
+}
+
+func readAll(r io.Reader, name string, limit int64) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(r, limit+1))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	if int64(len(b)) > limit {
+		return nil, fmt.Errorf("%s has more than %d bytes", name, limit)
+	}
+	return b, nil
+}
+
+// jobs makes the jobs, with everything checked that can be before a board is asked: a mistake costs nothing and leaves nothing.
+func (s submission) jobs(ctx context.Context, p app.Project) ([]board.Job, error) {
+	base := s.job
+	var jobs []board.Job
+	if s.plan != "" {
+		data, err := readBounded(s.plan, maxPlanBytes)
+		if err != nil {
+			return nil, app.Usage("plan: %w", err)
+		}
+		plan, err := agents.ParsePlan(s.plan, data)
+		if err == nil {
+			jobs, err = plan.Jobs(ctx, p.Dir, base)
+		}
+		if err != nil {
+			return nil, app.Usage("%w", err)
+		}
+	} else {
+		base.Prompt = s.prompt
+		if base.Title == "" {
+			base.Title = budget.Preview(s.prompt, 80)
+		}
+		id, err := uuid.NewV7()
+		if err != nil {
+			return nil, fmt.Errorf("make job id: %w", err)
+		}
+		base.ID, base.Run = id.String(), id.String()
+		jobs = []board.Job{base}
+	}
+	profiles, err := agents.Profiles()
+	if err != nil {
+		return nil, fmt.Errorf("built-in profiles: %w", err)
+	}
+	for i := range jobs {
+		if err := s.settle(&jobs[i], profiles); err != nil {
+			return nil, err
+		}
+	}
+	return jobs, nil
+}
+
+// settle gives a job its model and checks that there is one.
+func (s submission) settle(j *board.Job, profiles []agents.Profile) error {
+	name := j.Profile
+	if name == "" {
+		name = agents.DefaultProfile
+	}
+	at := slices.IndexFunc(profiles, func(p agents.Profile) bool { return p.Name == name })
+	if at < 0 {
+		names := make([]string, 0, len(profiles))
+		for _, p := range profiles {
+			names = append(names, p.Name)
+		}
+		return app.Usage("job %q: no profile %q: there are %s", j.Title, name, strings.Join(names, ", "))
+	}
+	if len(j.Steps) > 0 {
+		return nil
+	}
+	if j.Model == "" && profiles[at].Model == "" {
+		j.Model = s.model
+	}
+	if j.Model == "" && profiles[at].Model == "" {
+		return &app.Fault{
+			Code: app.ExitUsage, Err: fmt.Errorf("job %q: no model", j.Title),
+			Hint: "A prompt needs a model: --model script:FILE (or MUSTER_MODEL) plays a script of turns, which needs no key.\n" +
+				"A plan of tool steps needs none: orchestrator run --plan examples/audit.yaml --dir .",
+		}
+	}
+	if j.Model == "" {
+		return nil
+	}
+	if strings.HasPrefix(j.Model, "script:sha256:") {
+		return nil // in the artifact store already
+	}
+	if _, err := llm.Open(j.Model, nil); err != nil {
+		return app.Usage("job %q: %w", j.Title, err)
+	}
+	return nil
+}
+
+// submit puts what the jobs need beside them into the artifact store, and the jobs on the board.
+func (s *session) submit(ctx context.Context, sub submission, jobs []board.Job) ([]board.Entry, error) {
+	base, err := s.base(ctx, sub.inPlace)
+	if err != nil {
+		return nil, err
+	}
+	scripts := map[string]string{}
+	for i := range jobs {
+		jobs[i].Base = base
+		file := llm.ScriptFile(jobs[i].Model)
+		if file == "" {
+			continue
+		}
+		if scripts[file] == "" {
+			a, err := s.putFile(ctx, file)
+			if err != nil {
+				return nil, err
+			}
+			scripts[file] = "script:sha256:" + a.SHA256
+		}
+		jobs[i].Model = scripts[file]
+	}
+	entries, err := s.Board.Submit(ctx, jobs...)
+	if err != nil {
+		return nil, fmt.Errorf("submit: %w", err)
+	}
+	return entries, nil
+}
+
+func (s *session) putFile(ctx context.Context, name string) (board.Artifact, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return board.Artifact{}, fmt.Errorf("store script: %w", err)
+	}
+	defer f.Close()
+	a, err := s.Board.Put(ctx, f)
+	if err != nil {
+		return a, fmt.Errorf("store script %s: %w", name, err)
+	}
+	return a, nil
+}
+
+// base is the folder as the jobs get it: a snapshot in the artifact store, or the folder itself.
+func (s *session) base(ctx context.Context, inPlace bool) (board.Base, error) {
+	dir := s.project.Dir
+	if inPlace {
+		return board.Base{InPlace: dir}, nil
+	}
+	cache, err := workspace.OpenCache(app.CacheDir())
+	if err != nil {
+		return board.Base{}, err
+	}
+	// Through a file, since storing may have to begin anew, and what is stored already is not sent again.
+	f, err := os.CreateTemp("", "muster-snapshot-*")
+	if err != nil {
+		return board.Base{}, fmt.Errorf("take a snapshot of %s: %w", dir, err)
+	}
+	defer f.Close()
+	defer os.Remove(f.Name())
+	snap, err := cache.Snapshot(ctx, dir, f)
+	if err != nil {
+		return board.Base{}, fmt.Errorf("take a snapshot of %s: %w", dir, err)
+	}
+	if _, err := f.Seek(0, io.SeekStart); err != nil {
+		return board.Base{}, fmt.Errorf("take a snapshot of %s: %w", dir, err)
+	}
+	pack, err := s.Board.Put(ctx, f)
+	if err != nil {
+		return board.Base{}, fmt.Errorf("store the snapshot of %s: %w", dir, err)
+	}
+	return board.Base{Commit: snap.Commit, Pack: pack, Origin: app.Origin(dir)}, nil
+}

@@ -1,0 +1,211 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"muster/board"
+	"muster/cmd/internal/app"
+)
+
+const redraw = 120 * time.Millisecond
+
+// view is a live board: a table redrawn in place on a terminal, else a line for each change of state.
+type view struct {
+	w       io.Writer
+	size    func() (columns, rows int) // nil: no terminal, lines
+	mu      sync.Mutex
+	entries map[string]board.Entry
+	drawn   int // lines of the table on the screen
+	dirty   bool
+}
+
+// newView is a view on f; quiet: one that keeps the entries and shows nothing.
+func newView(f *os.File, quiet bool) *view {
+	v := &view{w: f, entries: map[string]board.Entry{}}
+	switch {
+	case quiet:
+		v.w = io.Discard
+	case app.Interactive(f):
+		v.size = func() (int, int) {
+			w, h, err := term.GetSize(int(f.Fd()))
+			if err != nil {
+				return 80, 24
+			}
+			return w, h
+		}
+	}
+	return v
+}
+
+// apply takes in a new or changed entry.
+func (v *view) apply(e board.Entry) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	old, known := v.entries[e.ID]
+	v.entries[e.ID] = e
+	v.dirty = true
+	if v.size == nil && (!known || old.State != e.State || old.Epoch != e.Epoch) {
+		fmt.Fprintln(v.w, changeLine(e, time.Now()))
+	}
+}
+
+func changeLine(e board.Entry, now time.Time) string {
+	text := fmt.Sprintf("%s  %-8s %s  %s", e.Updated.Local().Format(time.TimeOnly), e.State, short(e.ID), app.Field(e.Title, 60))
+	switch {
+	case e.State.Terminal():
+		text += fmt.Sprintf("  (%s)", elapsed(e, now))
+		if e.State != board.Done && len(e.Reasons) > 0 {
+			text += "  " + app.Field(e.Reasons[len(e.Reasons)-1], 160)
+		}
+	case e.Worker != "":
+		text += fmt.Sprintf("  (epoch %d, %s)", e.Epoch, app.Field(e.Worker, 40))
+	}
+	return text
+}
+
+// sorted is what the view holds, in order of creation.
+func (v *view) sorted() []board.Entry {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	out := make([]board.Entry, 0, len(v.entries))
+	for _, e := range v.entries {
+		out = append(out, e)
+	}
+	slices.SortFunc(out, func(a, b board.Entry) int { return strings.Compare(a.ID, b.ID) })
+	return out
+}
+
+// draw brings the table on the screen up to date.
+func (v *view) draw() {
+	if v.size == nil {
+		return
+	}
+	entries := v.sorted()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.dirty = false
+	columns, rows := v.size()
+	lines := tableLines(entries, time.Now(), columns, rows)
+	var b strings.Builder
+	if v.drawn > 0 {
+		fmt.Fprintf(&b, "\x1b[%dF\x1b[J", v.drawn)
+	}
+	for _, l := range lines {
+		b.WriteString(l + "\n")
+	}
+	io.WriteString(v.w, b.String())
+	v.drawn = len(lines)
+}
+
+// tableLines is the table of the entries in at most rows-1 lines: who works first stays, who ended long ago goes.
+func tableLines(entries []board.Entry, now time.Time, columns, rows int) []string {
+	room := max(rows-3, 1)
+	shown := tree(entries)
+	hidden := 0
+	if len(shown) > room {
+		rank := map[string]int{}
+		byNeed := slices.Clone(shown)
+		slices.SortStableFunc(byNeed, func(a, b board.Entry) int { return need(a) - need(b) })
+		for i, e := range byNeed {
+			rank[e.ID] = i
+		}
+		shown = slices.DeleteFunc(shown, func(e board.Entry) bool { return rank[e.ID] >= room })
+		hidden = len(entries) - len(shown)
+	}
+	cell := make([][]string, 0, len(shown))
+	for _, e := range shown {
+		cell = append(cell, cells(e, now))
+	}
+	lines := app.FormatTable(tableHead(), cell, columns)
+	last := counts(entries)
+	if hidden > 0 {
+		last += fmt.Sprintf("  (%d of %d shown)", len(shown), len(entries))
+	}
+	return append(lines, last)
+}
+
+// need orders entries by how much a person wants to see them.
+func need(e board.Entry) int {
+	switch e.State {
+	case board.Running, board.Waiting:
+		return 0
+	case board.Failed, board.Lost, board.Denied, board.Killed, board.Partial:
+		return 1
+	case board.Queued:
+		return 2
+	case board.Blocked:
+		return 3
+	}
+	return 4
+}
+
+// errEnough ends a watch that has seen what it waited for.
+var errEnough = errors.New("enough")
+
+// follow shows the jobs of a filter until enough (asked at each change, once the present ones are known) or the end of ctx.
+func (s *session) follow(ctx context.Context, f board.Filter, v *view, each func(board.Entry) error, enough func([]board.Entry) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	drawn := make(chan struct{})
+	go func() {
+		defer close(drawn)
+		v.keepDrawing(ctx)
+	}()
+	synced := false
+	check := func() bool { return synced && enough(v.sorted()) }
+	err := s.Board.Watch(ctx, f, func() {
+		if synced = true; check() {
+			cancel()
+		}
+	}, func(e board.Entry) error {
+		v.apply(e)
+		if each != nil {
+			if err := each(e); err != nil {
+				return err
+			}
+		}
+		if check() {
+			return errEnough
+		}
+		return nil
+	})
+	done := check()
+	cancel()
+	<-drawn
+	v.draw()
+	if done || errors.Is(err, errEnough) {
+		return nil
+	}
+	return err
+}
+
+func (v *view) keepDrawing(ctx context.Context) {
+	if v.size == nil {
+		return
+	}
+	tick := time.NewTicker(redraw)
+	defer tick.Stop()
+	for n := 0; ; n++ {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		v.mu.Lock()
+		dirty := v.dirty
+		v.mu.Unlock()
+		if dirty || n%8 == 0 { // the clocks of what runs go on without any change
+			v.draw()
+		}
+	}
+}

@@ -29,15 +29,34 @@ func (b *Board) Put(ctx context.Context, r io.Reader) (Artifact, error) {
 			if err != nil {
 				return Artifact{}, fmt.Errorf("put artifact: %w", err)
 			}
-			if present, err := b.present(ctx, a); err != nil || present {
-				return a, err
-			}
-			if _, err := s.Seek(start, io.SeekStart); err != nil {
-				return Artifact{}, fmt.Errorf("put artifact: %w", err)
-			}
+			return b.uploadAgain(ctx, s, start, a)
 		}
 	}
 	return b.upload(ctx, r)
+}
+
+// uploadAgain uploads a from start, unless it is there, until it works, fails for good or ctx ends: the server may just be changing hands.
+func (b *Board) uploadAgain(ctx context.Context, s io.ReadSeeker, start int64, a Artifact) (Artifact, error) {
+	pause := time.NewTicker(retryPause)
+	defer pause.Stop()
+	for {
+		if _, err := s.Seek(start, io.SeekStart); err != nil {
+			return Artifact{}, fmt.Errorf("put artifact: %w", err)
+		}
+		present, err := b.present(ctx, a)
+		if err == nil && !present {
+			_, err = b.upload(ctx, s)
+		}
+		if err == nil || !transient(err) || ctx.Err() != nil || b.nc.IsClosed() {
+			return a, err
+		}
+		b.log.Debug().Err(err).Msg("upload begins anew")
+		select {
+		case <-ctx.Done():
+			return a, err
+		case <-pause.C:
+		}
+	}
 }
 
 func (b *Board) putBytes(ctx context.Context, data []byte) (Artifact, error) {

@@ -151,8 +151,9 @@ func (b *Board) watch(ctx context.Context, bucket jetstream.KeyValue, keys []str
 		seen[kv.Key()] = kv.Revision()
 		return fn(kv)
 	}
-	retry := time.NewTicker(watchRetry)
+	retry := time.NewTicker(retryPause)
 	defer retry.Stop()
+	end := time.Now().Add(persistTime) // of the first try; a watch that once began goes on as long as ctx
 	for began := false; ; {
 		w, err := bucket.WatchFiltered(ctx, slices.Clone(keys), jetstream.IgnoreDeletes()) // it writes into the keys
 		if err == nil {
@@ -162,7 +163,7 @@ func (b *Board) watch(ctx context.Context, bucket jetstream.KeyValue, keys []str
 			}
 			continue
 		}
-		if !began || ctx.Err() != nil || b.nc.IsClosed() {
+		if !began && (!transient(err) || time.Now().After(end)) || ctx.Err() != nil || b.nc.IsClosed() {
 			return fmt.Errorf("watch %s: %w", bucket.Bucket(), err)
 		}
 		b.log.Debug().Err(err).Msg("watch begins anew")
@@ -174,8 +175,8 @@ func (b *Board) watch(ctx context.Context, bucket jetstream.KeyValue, keys []str
 	}
 }
 
-// watchRetry is the pause between two tries to begin a watch anew on a server that is not ready yet.
-const watchRetry = 200 * time.Millisecond
+// retryPause is between two tries to begin something anew on a server that is not ready yet.
+const retryPause = 200 * time.Millisecond
 
 // updates hands on what a watch brings until it ends.
 func updates(ctx context.Context, w jetstream.KeyWatcher, connected <-chan nats.Status, synced func() error, fn func(jetstream.KeyValueEntry) error) error {

@@ -238,11 +238,7 @@ func (a *attempt) clearCache(ctx context.Context) {
 		a.log.Warn().Err(err).Msg("what earlier workers left could not be reclaimed")
 	}
 	for _, r := range list {
-		e := a.log.Info()
-		if r.Err != nil {
-			e = a.log.Warn().Err(r.Err)
-		}
-		e.Str("attempt", r.Attempt).Str("saved", r.Saved).Msg("reclaimed the workspace of a worker that is gone")
+		a.log.Warn().Err(r.Err).Str("attempt", r.Attempt).Str("saved", r.Saved).Msg("reclaimed the workspace of a worker that is gone")
 	}
 }
 

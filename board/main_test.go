@@ -2,6 +2,7 @@ package board_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -57,7 +58,7 @@ func workerProcess(url, keyFile string) error {
 			return board.Result{}, err
 		}
 		<-ctx.Done()
-		if context.Cause(ctx) == board.ErrStopping {
+		if errors.Is(context.Cause(ctx), board.ErrStopping) {
 			return board.Result{}, context.Cause(ctx)
 		}
 		fmt.Println("cause:", context.Cause(ctx))

@@ -79,7 +79,7 @@ func lastToken(subject string) string { return subject[strings.LastIndexByte(sub
 // encodeToken makes one legal token of a name that came from a person: other bytes than letters, digits, _ and - become =XX.
 func encodeToken(name string) string {
 	var b strings.Builder
-	for i := 0; i < len(name); i++ {
+	for i := range len(name) {
 		c := name[i]
 		if c == '_' || c == '-' || '0' <= c && c <= '9' || 'A' <= c && c <= 'Z' || 'a' <= c && c <= 'z' {
 			b.WriteByte(c)

@@ -30,7 +30,7 @@ func tryLock(dir string) (*lock, error) {
 	}
 	l := &lock{f}
 	if err := l.sign(); err != nil {
-		l.release()
+		_ = l.release()
 		return nil, err
 	}
 	return l, nil

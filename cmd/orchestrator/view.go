@@ -103,7 +103,7 @@ func (v *view) draw() {
 	for _, l := range lines {
 		b.WriteString(l + "\n")
 	}
-	io.WriteString(v.w, b.String())
+	_, _ = io.WriteString(v.w, b.String()) // a terminal that is gone needs no board
 	v.drawn = len(lines)
 }
 

@@ -200,7 +200,7 @@ func (t *Tree) follow(p place, do func(place) error) error {
 }
 
 // settle runs do again while its error may come from somebody who swaps files meanwhile: such an error is gone the
-// next time, a true one stays.
+// next time, a true one stays. What only a swap gives, and stays all the same, is ErrChanged.
 func settle(do func() error) error {
 	var err error
 	for range 16 {
@@ -210,6 +210,9 @@ func settle(do func() error) error {
 		if !swapped {
 			return err
 		}
+	}
+	if errors.Is(err, syscall.EINVAL) { // a symlink that is none any more when it is read
+		return ErrChanged
 	}
 	return err
 }

@@ -45,11 +45,7 @@ func newHouse(t *testing.T) *house {
 // worker serves until stop is called or the test ends.
 func (h *house) worker(name string, slots int) (stop func()) {
 	h.t.Helper()
-	scratch := filepath.Join(h.dir, "scratch-"+name)
-	if err := os.MkdirAll(scratch, 0o700); err != nil {
-		h.t.Fatal(err)
-	}
-	r := &agents.Runner{Cache: h.cache, Scratch: scratch, Policy: sandbox.Policy{Mode: "auto"}, Log: zerolog.New(zerolog.NewTestWriter(h.t))}
+	r := &agents.Runner{Cache: h.cache, Policy: sandbox.Policy{Mode: "auto"}, Log: zerolog.New(zerolog.NewTestWriter(h.t))}
 	return boardtest.Serve(h.t, h.b, board.Worker{Name: name, Slots: slots}, r.Run)
 }
 

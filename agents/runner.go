@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -22,10 +21,9 @@ import (
 
 // Runner runs jobs: workspace → profile → steps or loop → result. Its methods may be called from several goroutines.
 type Runner struct {
-	Cache   *workspace.Cache
-	Policy  sandbox.Policy
-	Scratch string // parent of scratch folders
-	Log     zerolog.Logger
+	Cache  *workspace.Cache
+	Policy sandbox.Policy
+	Log    zerolog.Logger
 
 	reclaim  sync.Once
 	once     sync.Once // fills what follows
@@ -216,11 +214,8 @@ func (a *attempt) readOnly() bool {
 func (a *attempt) checkout(ctx context.Context) (*workspace.Tree, error) {
 	a.reclaim.Do(func() { a.clearCache(ctx) })
 	name := fmt.Sprintf("%s-%d", a.job.ID, a.lease.Entry().Epoch)
-	switch dir := a.job.Base.InPlace; {
-	case dir != "" && a.readOnly():
-		return workspace.OpenDir(dir, filepath.Join(a.Scratch, name))
-	case dir != "":
-		return a.Cache.InPlace(ctx, name, dir)
+	if dir := a.job.Base.InPlace; dir != "" {
+		return a.Cache.InPlace(ctx, name, dir, a.readOnly())
 	}
 	t, err := a.Cache.Checkout(ctx, name, a.job.Base.Commit, a.readOnly(), func(w io.Writer) error {
 		return a.lease.Board().Fetch(ctx, a.job.Base.Pack, w)

@@ -92,7 +92,6 @@ func runRun(ctx context.Context, o runOptions) error {
 		if err != nil {
 			return err
 		}
-		o.crew.Dir = p.Dir
 		begun := time.Now()
 		v := newView(os.Stderr, o.quiet)
 		if err := s.work(ctx, o.crew, entries, v); err != nil {

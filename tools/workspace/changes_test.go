@@ -198,7 +198,7 @@ func TestInPlace(t *testing.T) {
 		put(t, filepath.Join(dir, "untracked"), "before\n")
 		before := traces(t, dir)
 		c := openCache(t, t.TempDir())
-		tree, err := c.InPlace(context.Background(), "a", dir)
+		tree, err := c.InPlace(context.Background(), "a", dir, false)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -164,16 +164,17 @@ func (g git) initOwn(ctx context.Context, tree, format string) error {
 }
 
 // InPlace makes a Tree of a folder itself, for an attempt that works on the user's files: Close removes nothing of
-// it, and Changes tells what has changed since. The folder's own repository, if it has one, is left alone.
-func (c *Cache) InPlace(ctx context.Context, attempt, dir string) (*Tree, error) {
-	t, err := c.inPlace(ctx, attempt, dir)
+// it, and Changes tells what has changed since; readOnly: nothing may be written, and there are no changes to tell.
+// The folder's own repository, if it has one, is left alone.
+func (c *Cache) InPlace(ctx context.Context, attempt, dir string, readOnly bool) (*Tree, error) {
+	t, err := c.inPlace(ctx, attempt, dir, readOnly)
 	if err != nil {
 		return nil, fmt.Errorf("work in %q: %w", dir, err)
 	}
 	return t, nil
 }
 
-func (c *Cache) inPlace(ctx context.Context, attempt, dir string) (_ *Tree, err error) {
+func (c *Cache) inPlace(ctx context.Context, attempt, dir string, readOnly bool) (_ *Tree, err error) {
 	s, err := c.takeAttempt(ctx, attempt)
 	if err != nil {
 		return nil, err
@@ -192,20 +193,23 @@ func (c *Cache) inPlace(ctx context.Context, attempt, dir string) (_ *Tree, err 
 			main.root.Close()
 		}
 	}()
-	src, g, _, err := record(ctx, main, filepath.Join(s.dir, "git"))
-	if err != nil {
-		return nil, err
-	}
-	tree, err := g.writeTree(ctx)
-	if err != nil {
-		return nil, err
+	var b *base
+	if !readOnly {
+		src, g, _, err := record(ctx, main, filepath.Join(s.dir, "git"))
+		if err != nil {
+			return nil, err
+		}
+		tree, err := g.writeTree(ctx)
+		if err != nil {
+			return nil, err
+		}
+		b = &base{note: note{Attempt: attempt, ID: tree}, cache: c, g: g, excludes: src.excludes, fileMode: src.fileMode, ctx: context.WithoutCancel(ctx)}
 	}
 	t, err := newTree(main, filepath.Join(s.dir, "scratch"))
 	if err != nil {
 		return nil, err
 	}
-	t.release = s.release
-	t.base = &base{note: note{Attempt: attempt, ID: tree}, cache: c, g: g, excludes: src.excludes, fileMode: src.fileMode, ctx: context.WithoutCancel(ctx)}
+	t.release, t.base, t.ReadOnly = s.release, b, readOnly
 	return t, nil
 }
 

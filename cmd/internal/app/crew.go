@@ -24,7 +24,6 @@ type Crew struct {
 	Workers int    // 0: none
 	Slots   int    // jobs that each does at once
 	Pools   []string
-	Dir     string // the folder that jobs work on in place, if any: nothing is put into it
 	Cache   string // folder of snapshots and trees; empty: CacheDir
 	Policy  sandbox.Policy
 }
@@ -78,14 +77,10 @@ func (c Crew) Start(ctx context.Context, b *board.Board, log zerolog.Logger, can
 	if err != nil {
 		return nil, err
 	}
-	scratch, err := ScratchDir(c.Dir)
-	if err != nil {
-		return nil, err
-	}
 	if c.Name == "" {
 		c.Name = hostname()
 	}
-	runner := &agents.Runner{Cache: cache, Policy: c.Policy, Scratch: scratch, Log: log}
+	runner := &agents.Runner{Cache: cache, Policy: c.Policy, Log: log}
 	rung := sandbox.Probe().Kill
 	var g errgroup.Group
 	for i := range c.Workers {
@@ -107,7 +102,7 @@ func (c Crew) Start(ctx context.Context, b *board.Board, log zerolog.Logger, can
 		if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
 			err = nil // the stop itself, or what the caller knows from the cause
 		}
-		return errors.Join(err, os.RemoveAll(scratch))
+		return err
 	}, nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"github.com/google/uuid"
@@ -28,7 +29,7 @@ type part struct {
 }
 
 // Jobs expands foreach over dir and returns the jobs of one run, parents before what comes after them, with ids and After filled.
-// base gives what neither the job nor the plan says, the files included. A foreach whose glob matches nothing has no parts.
+// base gives what neither the job nor the plan says, the files included; see apply for its mode and caps. A foreach whose glob matches nothing has no parts.
 func (p *Plan) Jobs(ctx context.Context, dir string, base board.Job) ([]board.Job, error) {
 	run := base.Run
 	if run == "" {
@@ -145,6 +146,11 @@ func globFiles(ctx context.Context, dir, pattern string) ([]string, error) {
 		return nil, fmt.Errorf("glob %s: %s", pattern, skipped.Stopped)
 	}
 	slices.Sort(files)
+	for _, f := range files {
+		if !utf8.ValidString(f) || strings.ContainsAny(f, "\n\x00") {
+			return nil, fmt.Errorf("glob %s: the file name %q cannot be an item, which is one line of UTF-8: rename it, or choose a pattern without it", pattern, f)
+		}
+	}
 	return files, nil
 }
 

@@ -344,17 +344,18 @@ func first(values ...string) string {
 	return ""
 }
 
-// apply lays the settings of a job over those of the plan over those of base.
+// apply lays the settings of a job over those of the plan over those of base. What base says of the mode and the caps was asked for
+// on the spot: no plan widens that mode or changes those caps.
 func (p *Plan) apply(s settings, base board.Job, now time.Time) board.Job {
 	out := base
 	out.Profile = first(s.Profile, p.all.Profile, base.Profile)
-	out.Mode = first(s.Mode, p.all.Mode, base.Mode)
+	out.Mode = tools.Narrow(base.Mode, first(s.Mode, p.all.Mode))
 	out.Pool = first(s.Pool, p.all.Pool, base.Pool)
 	out.Priority = board.Priority(first(s.Priority, p.all.Priority, string(base.Priority)))
 	if m := first(s.Model, p.all.Model); m != "" {
 		out.Model = p.model(m)
 	}
-	out.Caps = s.caps.Over(p.all.caps.Over(base.Caps))
+	out.Caps = base.Caps.Over(s.caps.Over(p.all.caps))
 	for _, n := range []int{p.all.Attempts, s.Attempts} {
 		if n > 0 {
 			out.Attempts = n

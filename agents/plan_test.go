@@ -171,6 +171,7 @@ func TestSeveralErrorsComeAtOnce(t *testing.T) {
 	}
 }
 
+// What was asked for on the spot: a mode is not widened, caps are not changed. The rest is of the job, then the plan, then the base.
 func TestJobsTakeSettingsFromJobThenPlanThenBase(t *testing.T) {
 	p, err := agents.ParsePlan("dir/p.yaml", []byte(`
 model: script:s.json
@@ -194,8 +195,15 @@ jobs:
 		a.Mode != "goal" || b.Mode != "plan" || a.Run != "r1" || b.Env["A"] != "plan" || b.Env["B"] != "job" || a.Env["B"] != "plan" {
 		t.Errorf("got\n%+v\n%+v", a, b)
 	}
-	if d := cmp.Diff(map[string]int{"grep_matches": 7, "glob_files": 9, "log_count": 3}, b.Caps.Numbers); d != "" {
+	if d := cmp.Diff(map[string]int{"grep_matches": 1, "glob_files": 9, "log_count": 3}, b.Caps.Numbers); d != "" {
 		t.Errorf("caps: %s", d)
+	}
+	base.Mode = "plan"
+	if p, err = agents.ParsePlan("p.yaml", []byte("mode: goal\njobs:\n  - {id: a, prompt: x}\n  - {id: b, prompt: x, mode: default}\n")); err != nil {
+		t.Fatal(err)
+	}
+	if jobs, err = p.Jobs(t.Context(), t.TempDir(), base); err != nil || jobs[0].Mode != "plan" || jobs[1].Mode != "plan" {
+		t.Errorf("under mode plan: %+v, %v", jobs, err)
 	}
 }
 

@@ -35,6 +35,11 @@ func (a *attempt) steps(ctx context.Context) (board.Result, error) {
 		if err := a.cause(ctx); err != nil {
 			return res, err
 		}
+		if reply.Facts.Denied && !s.AllowFailure {
+			res.State = board.Denied
+			res.Error = fmt.Sprintf("step %d of %d (%s) was denied in mode %s; mode goal asks nobody", i+1, len(a.job.Steps), heading(s), a.mode)
+			return res, nil
+		}
 		if reason := failure(reply); reason != "" && !s.AllowFailure {
 			res.State = board.Failed
 			res.Error = fmt.Sprintf("step %d of %d (%s) failed: %s", i+1, len(a.job.Steps), heading(s), reason)

@@ -53,6 +53,32 @@ func TestAFailingStepEndsTheJobUnlessAllowed(t *testing.T) {
 	}
 }
 
+func TestADeniedStepEndsTheJobAsDenied(t *testing.T) {
+	h := newHouse(t)
+	h.worker("w", 1)
+	never := command("echo made > made.txt")
+	res := h.run(board.Job{Title: "asks", Mode: "default", Steps: []board.Step{never, step("write_file", `{"path": "b.txt", "content": "x"}`)}})
+	if res.State != board.Denied || !strings.Contains(res.Error, "step 1 of 2") || !strings.Contains(res.Error, "mode default") || res.Files != 0 {
+		t.Errorf("got %s %q, %d files", res.State, res.Error, res.Files)
+	}
+	never.AllowFailure = true
+	res = h.run(board.Job{Title: "goes on", Mode: "default", Steps: []board.Step{never, step("write_file", `{"path": "b.txt", "content": "x"}`)}})
+	if res.State != board.Done || res.Files != 1 {
+		t.Errorf("got %s %q, %d files", res.State, res.Error, res.Files)
+	}
+}
+
+func TestAnItemIsALineOfText(t *testing.T) {
+	for _, name := range []string{"two\nlines.txt", "b\xff.txt"} {
+		dir := t.TempDir()
+		writeFile(t, filepath.Join(dir, name), "x")
+		got := expanded(t, []byte("jobs:\n  - id: a\n    foreach: {glob: '*.txt'}\n    steps: [{tool: read_file, args: {path: '${{ item }}'}}]\n"), dir)
+		if !strings.Contains(got, "cannot be an item") || !strings.Contains(got, strconv.Quote(name)) {
+			t.Errorf("%q: %s", name, got)
+		}
+	}
+}
+
 func TestResultsReachLaterJobsAndNoShellEvaluatesThem(t *testing.T) {
 	h := newHouse(t)
 	h.worker("w", 4)

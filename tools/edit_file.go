@@ -27,7 +27,7 @@ type editArgs struct {
 func editFile() Tool {
 	return define("edit_file", Write,
 		"Replaces old_string in a file and returns a small diff. old_string must match exactly, indentation included, at one place (or set replace_all). "+
-			"Line ends and encoding stay. Whole file: write_file; many changes at once: apply_patch.",
+			"Line ends and encoding stay. Whole file: write_file.",
 		runEdit)
 }
 

@@ -120,11 +120,11 @@ func (s *search) walk(ctx context.Context) error {
 		if !s.included(w.Path) {
 			return nil
 		}
-		l.looked++
 		data, ok := l.open(w)
 		if !ok {
 			return nil
 		}
+		l.looked++
 		if l.find == nil {
 			l.find = s.find.finder()
 		}

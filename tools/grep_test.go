@@ -193,6 +193,9 @@ func TestGrepCountsWhatItSkips(t *testing.T) {
 	if got := found(t, s, "grep", "pattern", "needle", "no_ignore", true); !strings.HasPrefix(got, "(4 total in 4 files)") {
 		t.Errorf("no_ignore: %s", got)
 	}
+	if got := found(t, s, "grep", "pattern", "x", "path", "large"); !strings.HasPrefix(got, `no matches for "x" in 0 files`+"\n[skipped: 1 too large") {
+		t.Errorf("a file that was not searched: %s", got)
+	}
 	if got := found(t, s, "grep", "pattern", "needle", "path", "a.log"); got != "(1 total in 1 file)\na.log:1:needle" {
 		t.Errorf("a named file: %s", got)
 	}

@@ -69,7 +69,7 @@ func (s *Set) allowed(t Tool) (verdict, error) {
 // denied is the result of a question that nobody is there to answer: an instruction, not a failure.
 func (s *Set) denied(t Tool) Output {
 	return Output{Text: fmt.Sprintf("denied: %s needs an approval in mode %s, and nobody is there to give it; do not retry it; "+
-		"finish without it, or say in your answer what you would have run and why", t.Name, s.cfg.Mode)}
+		"finish without it, or say in your answer what you would have run and why", t.Name, s.cfg.Mode), Facts: Facts{Denied: true}}
 }
 
 // nearest lists the visible tools whose names are closest to name.

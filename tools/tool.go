@@ -52,6 +52,7 @@ type Facts struct {
 	ExitCode *int             `json:"exit_code,omitempty"`
 	Signal   string           `json:"signal,omitempty"`
 	TimedOut bool             `json:"timed_out,omitempty"`
+	Denied   bool             `json:"denied,omitempty"` // a person, or nobody, allowed it: the text is an instruction
 	TaskID   string           `json:"task_id,omitempty"`
 	JobID    string           `json:"job_id,omitempty"`
 	Seen     int64            `json:"bytes_seen,omitempty"`

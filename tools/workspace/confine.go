@@ -239,6 +239,8 @@ func (t *Tree) fail(op, name string, p place, err error) error {
 		e.Err = ErrOutside
 	case p.area != nil && p.escape != nil && errors.Is(err, p.escape):
 		e.Err = ErrOutside
+	case errors.Is(err, fs.ErrNotExist) && p.dangles():
+		e.Why = "it is a symlink, and what it leads to does not exist"
 	case errors.Is(err, fs.ErrNotExist):
 		e.Near = t.near(p)
 	case errors.Is(err, syscall.ENOTDIR) && op != "list":
@@ -247,6 +249,15 @@ func (t *Tree) fail(op, name string, p place, err error) error {
 		e.Why = "the symlinks go in a circle"
 	}
 	return e
+}
+
+// dangles reports whether p is a symlink.
+func (p place) dangles() bool {
+	if p.area == nil {
+		return false
+	}
+	info, err := p.root.Lstat(p.rel)
+	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
 // notRegular is the error for an info that is no regular file.

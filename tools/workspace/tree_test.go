@@ -237,6 +237,10 @@ func TestNearestNames(t *testing.T) {
 	if want := `read "zzzzzz/qqqqqqqq": does not exist`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
+	link(t, "src/gone.go", filepath.Join(dir, "dangling"))
+	if _, err := tree.Open("dangling"); err == nil || !strings.Contains(err.Error(), "it is a symlink") || strings.Contains(err.Error(), "nearest") {
+		t.Errorf("a dangling link: %v", err)
+	}
 }
 
 func TestReadDir(t *testing.T) {

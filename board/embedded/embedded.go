@@ -11,8 +11,8 @@ import (
 	"sync"
 	"time"
 
-	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 )
 
 const (
@@ -22,13 +22,15 @@ const (
 	firstPoll     = 20 * time.Millisecond  // the same while Attach waits for a server that another is starting
 	retryWait     = 100 * time.Millisecond // between two dials of a lost connection, plus jitter
 	drainTimeout  = 5 * time.Second
+	dialTimeout   = 2 * time.Second // to a server on this machine; one that takes longer is dying or stopped
+	tellAfter     = 2 * time.Second // when Attach says whom it waits for
 )
 
 // Options of a server. Zero, but for Dir: a random loopback port, nothing logged.
 type Options struct {
-	Dir  string       // the data folder; made 0700
+	Dir  string       // the data folder; made 0700 where it is not there
 	Port int          // 0: the one of the last server on this folder, else a free one
-	Log  func(string) // gets what goes wrong beside the calls: server errors, a takeover that did not work; nil: nobody
+	Log  func(string) // gets what goes wrong beside the calls, once a state: server errors, a full disk, a takeover that did not work; nil: nobody
 }
 
 // Server is this process's hold on the data folder's server.
@@ -38,9 +40,12 @@ type Server struct {
 	stop context.CancelFunc
 	done chan struct{} // closed when keep has returned
 
+	key nkeys.KeyPair // key and at belong to whoever holds the lock
+	at  info          // what server.json has to say
+
 	mu   sync.Mutex
-	ns   *server.Server // nil while another process runs it
-	lock *lock          // held as long as ns is there
+	ns   *running // nil while another process runs it, and while it is restarted here
+	lock *lock    // nil while another process owns the folder
 
 	closing  sync.Once
 	closeErr error
@@ -68,6 +73,9 @@ func Attach(ctx context.Context, o Options) (*Server, error) {
 	}
 	s := &Server{opts: o, done: make(chan struct{})}
 	if err := s.join(ctx); err != nil {
+		if e := (*fullError)(nil); errors.As(err, &e) {
+			err = fmt.Errorf("%w, or name a folder on another disk with --data", err)
+		}
 		return nil, errors.Join(err, s.end())
 	}
 	life, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -78,14 +86,15 @@ func Attach(ctx context.Context, o Options) (*Server, error) {
 
 // join owns the server or connects to the one that runs, whichever comes first.
 func (s *Server) join(ctx context.Context) error {
-	tick := time.NewTicker(firstPoll)
+	tick, tell := time.NewTicker(firstPoll), time.NewTimer(tellAfter)
 	defer tick.Stop()
+	defer tell.Stop()
 	for {
 		owner, err := s.own(ctx)
 		if err != nil {
 			return err
 		}
-		if s.nc, err = s.connect(); err == nil {
+		if s.nc, err = s.connect(ctx); err == nil {
 			return nil
 		}
 		if owner {
@@ -95,6 +104,8 @@ func (s *Server) join(ctx context.Context) error {
 		case <-ctx.Done():
 			return fmt.Errorf("data folder %s: %s holds it and its server does not answer (%w): %w; end that process or name another folder with --data",
 				s.opts.Dir, holder(s.opts.Dir), err, context.Cause(ctx))
+		case <-tell.C:
+			s.opts.Log(fmt.Sprintf("waiting for the server on data folder %s, which %s holds: %v", s.opts.Dir, holder(s.opts.Dir), err))
 		case <-tick.C:
 		}
 	}
@@ -108,6 +119,9 @@ func (s *Server) own(ctx context.Context) (bool, error) {
 	}
 	ns, err := s.serve(ctx)
 	if err != nil {
+		if r := room(s.opts.Dir); r != nil {
+			err = r // the server tells of a full disk in many ways, few of which name it
+		}
 		return false, errors.Join(err, l.release())
 	}
 	s.mu.Lock()
@@ -116,34 +130,49 @@ func (s *Server) own(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// keep waits for the lock while another process owns the server, and takes the server over when it comes free.
+// keep waits for the lock while another process owns the server, takes the server over when it comes free, and tends it.
 func (s *Server) keep(ctx context.Context) {
 	defer close(s.done)
 	tick := time.NewTicker(lockPoll)
 	defer tick.Stop()
-	var said string
+	n := notice{log: s.opts.Log}
+	var failed time.Time
 	for !s.Owner() {
 		select {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
 		}
+		if time.Since(failed) < tendPoll {
+			continue
+		}
 		owner, err := s.own(ctx)
-		if err != nil && ctx.Err() == nil && err.Error() != said {
-			said = err.Error()
-			s.opts.Log("take over the server of " + s.opts.Dir + ": " + said)
+		if err != nil && ctx.Err() == nil {
+			failed = time.Now()
+			n.say("take over the server of "+s.opts.Dir+": ", err, "")
 		}
 		if owner {
-			// The reason to wait between two dials is gone.
-			if err := s.nc.ForceReconnect(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
-				s.opts.Log("reconnect after taking over: " + err.Error())
-			}
+			s.reconnect()
 		}
+	}
+	s.tend(ctx)
+}
+
+// reconnect ends the wait of the connection between two dials: the reason to wait is gone. One that has found the new server
+// by its address already may have requests under way, which a forced end would lose.
+func (s *Server) reconnect() {
+	if s.nc.IsConnected() {
+		return
+	}
+	if err := s.nc.ForceReconnect(); err != nil && !errors.Is(err, nats.ErrConnectionClosed) {
+		s.opts.Log("reconnect to the new server: " + err.Error())
 	}
 }
 
 // connect makes the one connection of this process. It dials through s, so it lives on from one owner to the next.
-func (s *Server) connect() (*nats.Conn, error) {
+func (s *Server) connect(ctx context.Context) (*nats.Conn, error) {
+	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
+	defer cancel()
 	kp, err := loadKey(s.opts.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, errors.New("no server yet")
@@ -159,10 +188,25 @@ func (s *Server) connect() (*nats.Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	nc, err := nats.Connect(in.URL,
+	end, _ := ctx.Deadline()
+	nc, err := nats.Connect(in.URL, s.options(pub, kp, max(time.Until(end), time.Millisecond))...)
+	if err != nil {
+		return nil, fmt.Errorf("connect to %s: %w", in.URL, err)
+	}
+	// The server may have died since it let us in; its heir may be this very process, which does not see to that while it waits here.
+	if err := nc.FlushWithContext(ctx); err != nil || !nc.IsConnected() {
+		nc.Close()
+		return nil, fmt.Errorf("server on %s: lost while connecting (%v)", in.URL, err)
+	}
+	return nc, nil
+}
+
+func (s *Server) options(pub string, kp nkeys.KeyPair, timeout time.Duration) []nats.Option {
+	return []nats.Option{
 		nats.Name("muster"),
 		nats.Nkey(pub, kp.Sign),
 		nats.SetCustomDialer(dialer{s}),
+		nats.Timeout(timeout),
 		nats.MaxReconnects(-1),
 		nats.ReconnectWait(retryWait),
 		nats.ReconnectJitter(retryWait, retryWait),
@@ -174,11 +218,7 @@ func (s *Server) connect() (*nats.Conn, error) {
 			}
 			s.opts.Log("connection: " + err.Error())
 		}),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("connect to %s: %w", in.URL, err)
 	}
-	return nc, nil
 }
 
 // dialer finds the server wherever it is now: in this process, or where server.json says.
@@ -199,7 +239,7 @@ func (d dialer) Dial(network, _ string) (net.Conn, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server address: %w", err)
 	}
-	c, err := net.DialTimeout(network, u.Host, 2*time.Second)
+	c, err := net.DialTimeout(network, u.Host, dialTimeout)
 	if err != nil {
 		return nil, fmt.Errorf("dial server: %w", err)
 	}
@@ -230,7 +270,7 @@ func (s *Server) KeyFile() string { return filepath.Join(s.opts.Dir, keyFile) }
 func (s *Server) Owner() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.ns != nil
+	return s.lock != nil
 }
 
 // Close drains the connection, ends the server where this process owns it, waits for it and frees the folder. Calls after the first return the same.
@@ -260,10 +300,12 @@ func (s *Server) drain() {
 func (s *Server) end() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.ns == nil {
+	if s.lock == nil {
 		return nil
 	}
-	stop(s.ns)
+	if s.ns != nil {
+		s.ns.stop()
+	}
 	err := s.lock.release()
 	s.ns, s.lock = nil, nil
 	return err

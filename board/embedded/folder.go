@@ -7,7 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/nats-io/nkeys"
@@ -26,37 +28,41 @@ type info struct {
 	Start time.Time `json:"start"`
 }
 
-// prepare makes dir a data folder: there, ours alone. A folder that holds other things is left as it is and refused.
+// prepare makes dir a data folder, ours alone. One that is there keeps its mode: it is refused where others can write to it
+// (they could put their own key there) or where it holds other things.
 func prepare(dir string) error {
 	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return fmt.Errorf("make data folder %s: %w", dir, err)
+		return full(filepath.Dir(dir), fmt.Errorf("make data folder %s: %w", dir, err))
 	}
-	if closed, err := private(dir); closed || err != nil {
-		return err
+	st, err := os.Stat(dir)
+	if err != nil {
+		return fmt.Errorf("data folder: %w", err)
+	}
+	if open(st) {
+		return fmt.Errorf("data folder %s: other users can write to it (mode %#o); close it (chmod 700 %s) or name a folder that is not there yet",
+			dir, st.Mode().Perm(), dir)
 	}
 	names, err := os.ReadDir(dir)
 	if err != nil {
 		return fmt.Errorf("data folder: %w", err)
 	}
-	if _, err := os.Lstat(filepath.Join(dir, lockFile)); errors.Is(err, fs.ErrNotExist) && len(names) > 0 {
-		// Asked again: another process may have closed and filled it since.
-		if closed, err := private(dir); closed || err != nil {
-			return err
-		}
+	// The lock is the first file that anybody makes here; another one of ours stands in for a lock that was removed.
+	if len(names) > 0 && !holds(names, lockFile) && !holds(names, keyFile) && !holds(names, infoFile) {
 		return fmt.Errorf("data folder %s: it holds other things (%s, …); name an empty or a new folder", dir, names[0].Name())
-	}
-	if err := os.Chmod(dir, 0o700); err != nil {
-		return fmt.Errorf("close the data folder to others: %w", err)
 	}
 	return nil
 }
 
-func private(dir string) (bool, error) {
-	st, err := os.Stat(dir)
-	if err != nil {
-		return false, fmt.Errorf("data folder: %w", err)
-	}
-	return st.Mode().Perm() == 0o700, nil
+// open says whether others than the owner can write to a folder. A group with the number of its owner is that user's own: many
+// systems give each user one, and make folders writable to it.
+func open(st fs.FileInfo) bool {
+	sys, ok := st.Sys().(*syscall.Stat_t)
+	own := ok && sys.Gid == sys.Uid
+	return st.Mode()&0o002 != 0 || st.Mode()&0o020 != 0 && !own
+}
+
+func holds(entries []fs.DirEntry, name string) bool {
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool { return e.Name() == name })
 }
 
 // loadKey reads the seed of the user; fs.ErrNotExist before the first server made it.

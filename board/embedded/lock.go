@@ -29,22 +29,25 @@ func tryLock(dir string) (*lock, error) {
 		return nil, fmt.Errorf("lock %s: %w (the data folder must be on a local file system)", f.Name(), err)
 	}
 	l := &lock{f}
-	if err := l.sign(); err != nil {
-		_ = l.release()
-		return nil, err
-	}
+	l.sign()
 	return l, nil
 }
 
-// sign writes who holds the lock into it, for the message of one who waits.
-func (l *lock) sign() error {
-	if err := l.f.Truncate(0); err != nil {
-		return fmt.Errorf("sign lock: %w", err)
+// sign writes who holds the lock into it, for the message of one who waits. On a full disk that one reads "another process".
+func (l *lock) sign() {
+	if l.f.Truncate(0) == nil {
+		_, _ = l.f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
-	if _, err := l.f.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0); err != nil {
-		return fmt.Errorf("sign lock: %w", err)
+}
+
+// at says whether l is still the lock of the folder: its file can be removed, or the folder replaced.
+func (l *lock) at(dir string) bool {
+	mine, err := l.f.Stat()
+	if err != nil {
+		return false
 	}
-	return nil
+	there, err := os.Stat(filepath.Join(dir, lockFile))
+	return err == nil && os.SameFile(mine, there)
 }
 
 func (l *lock) release() error { return l.f.Close() }

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
@@ -22,17 +23,26 @@ var errPort = errors.New("port is in use")
 // Ports are chosen below the range from which Linux takes the near end of outgoing connections, so that a restarted server finds its old one free.
 const firstPort, lastPort = 16384, 32767
 
+// maxStore is no limit, so that the disk is the only one; without it the server takes three quarters of what is free when it starts.
+const maxStore = 1 << 60
+
 // serve starts a server on the folder, whose lock the caller holds: on the port asked for, else the remembered one, else a free one.
-func (s *Server) serve(ctx context.Context) (*server.Server, error) {
-	kp, err := makeKey(s.opts.Dir)
-	if err != nil {
+func (s *Server) serve(ctx context.Context) (*running, error) {
+	if err := room(s.opts.Dir); err != nil {
 		return nil, err
+	}
+	if s.key == nil {
+		kp, err := makeKey(s.opts.Dir)
+		if err != nil {
+			return nil, err
+		}
+		s.key = kp
 	}
 	ports := make([]int, 0, 22)
 	if s.opts.Port != 0 {
 		ports = append(ports, s.opts.Port)
 	} else {
-		if p := remembered(s.opts.Dir); p != 0 {
+		if p := s.remembered(); p != 0 {
 			ports = append(ports, p)
 		}
 		for range 20 {
@@ -40,9 +50,10 @@ func (s *Server) serve(ctx context.Context) (*server.Server, error) {
 		}
 		ports = append(ports, server.RANDOM_PORT)
 	}
-	var ns *server.Server
+	var ns *running
+	var err error
 	for _, p := range ports {
-		if ns, err = start(ctx, s.opts, kp, p); err == nil || !errors.Is(err, errPort) {
+		if ns, err = start(ctx, s.opts, s.key, p); err == nil || !errors.Is(err, errPort) {
 			break
 		}
 	}
@@ -51,15 +62,19 @@ func (s *Server) serve(ctx context.Context) (*server.Server, error) {
 	}
 	in := info{URL: ns.ClientURL(), PID: os.Getpid(), Start: time.Now().UTC()}
 	if err := writeInfo(s.opts.Dir, in); err != nil {
-		stop(ns)
+		ns.stop()
 		return nil, err
 	}
+	s.at = in
 	return ns, nil
 }
 
 // remembered is the port of the folder's last server, 0 for none.
-func remembered(dir string) int {
-	in, err := readInfo(dir)
+func (s *Server) remembered() int {
+	in, err := s.at, error(nil)
+	if in.URL == "" {
+		in, err = readInfo(s.opts.Dir)
+	}
 	if err != nil {
 		return 0
 	}
@@ -75,7 +90,7 @@ func remembered(dir string) int {
 }
 
 // start runs a server on one port; errPort when that is taken.
-func start(ctx context.Context, o Options, kp nkeys.KeyPair, port int) (*server.Server, error) {
+func start(ctx context.Context, o Options, kp nkeys.KeyPair, port int) (*running, error) {
 	if port > 0 {
 		// Looked at before the server is made: it would recover the whole store first and complain then.
 		l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
@@ -88,21 +103,22 @@ func start(ctx context.Context, o Options, kp nkeys.KeyPair, port int) (*server.
 	if err != nil {
 		return nil, fmt.Errorf("public key: %w", err)
 	}
-	ns, err := server.NewServer(&server.Options{
-		ServerName: "muster",
-		Host:       "127.0.0.1",
-		Port:       port,
-		JetStream:  true,
-		StoreDir:   o.Dir,
-		Nkeys:      []*server.NkeyUser{{Nkey: pub}},
-		NoLog:      true,
-		NoSigs:     true,
+	srv, err := server.NewServer(&server.Options{
+		ServerName:        "muster",
+		Host:              "127.0.0.1",
+		Port:              port,
+		JetStream:         true,
+		JetStreamMaxStore: maxStore,
+		StoreDir:          o.Dir,
+		Nkeys:             []*server.NkeyUser{{Nkey: pub}},
+		NoLog:             true,
+		NoSigs:            true,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("configure server: %w", err)
 	}
-	lg := &quiet{log: o.Log, fatal: make(chan string, 1)}
-	ns.SetLoggerV2(lg, false, false, false)
+	ns := &running{Server: srv, quiet: &quiet{log: o.Log, fatal: make(chan string, 1)}}
+	ns.SetLoggerV2(ns.quiet, false, false, false)
 	started := make(chan struct{})
 	go func() {
 		ns.Start() // returns once the store is recovered and the port listens
@@ -111,12 +127,12 @@ func start(ctx context.Context, o Options, kp nkeys.KeyPair, port int) (*server.
 	select {
 	case <-started:
 	case <-ctx.Done():
-		stop(ns)
+		ns.stop()
 		<-started
 		return nil, fmt.Errorf("start server on %s: %w", o.Dir, context.Cause(ctx))
 	}
 	select {
-	case why := <-lg.fatal:
+	case why := <-ns.fatal:
 		err = fatal(why, port)
 	default:
 		if !ns.ReadyForConnections(readyTimeout) {
@@ -124,7 +140,7 @@ func start(ctx context.Context, o Options, kp nkeys.KeyPair, port int) (*server.
 		}
 	}
 	if err != nil {
-		stop(ns)
+		ns.stop()
 		return nil, err
 	}
 	return ns, nil
@@ -138,15 +154,22 @@ func fatal(why string, port int) error {
 	return fmt.Errorf("start server: %s", why)
 }
 
-func stop(ns *server.Server) {
-	ns.Shutdown()
-	ns.WaitForShutdown()
+// running is a server and what it has said.
+type running struct {
+	*server.Server
+	*quiet
+}
+
+func (r *running) stop() {
+	r.Shutdown()
+	r.WaitForShutdown()
 }
 
 // quiet passes on what went wrong and nothing else.
 type quiet struct {
-	log   func(string)
-	fatal chan string // the first fatal one
+	log    func(string)
+	fatal  chan string // the first fatal one
+	broken atomic.Bool // a store could not write, and will not write again before it is opened anew
 }
 
 func (q *quiet) say(level, format string, v []any) {
@@ -160,8 +183,19 @@ func (q *quiet) Fatalf(format string, v ...any) {
 		q.say("server: ", format, v)
 	}
 }
-func (q *quiet) Errorf(format string, v ...any) { q.say("server: ", format, v) }
-func (q *quiet) Warnf(string, ...any)           {}
-func (q *quiet) Noticef(string, ...any)         {}
-func (q *quiet) Debugf(string, ...any)          {}
-func (q *quiet) Tracef(string, ...any)          {}
+
+// Errorf passes on the first write error and is silent then: every stream says the same, again and again. The server tells
+// nobody else of a store that has stopped writing.
+func (q *quiet) Errorf(format string, v ...any) {
+	if q.broken.Load() {
+		return
+	}
+	q.say("server: ", format, v)
+	if strings.Contains(strings.ToLower(format), "critical write error") {
+		q.broken.Store(true)
+	}
+}
+func (q *quiet) Warnf(string, ...any)   {}
+func (q *quiet) Noticef(string, ...any) {}
+func (q *quiet) Debugf(string, ...any)  {}
+func (q *quiet) Tracef(string, ...any)  {}

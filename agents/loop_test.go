@@ -295,7 +295,7 @@ turns:
 `)
 	id := h.submit(job)[0].ID
 	boardtest.Until(t, "the command runs", func() bool { return len(sleepers(secs)) == 1 })
-	if lines, err := h.b.Kill(h.ctx(), id, "enough"); err != nil || lines[0].Outcome != "killed" || lines[0].Ended == 0 {
+	if lines, err := h.b.Kill(h.ctx(), "enough", id); err != nil || lines[0].Outcome != "killed" || lines[0].Ended == 0 {
 		t.Errorf("kill: %+v %v", lines, err)
 	}
 	res := h.result(id)
@@ -420,7 +420,7 @@ func TestKillOfAParentThatWaits(t *testing.T) {
 	secs := strconv.Itoa(300_000 + os.Getpid())
 	id := h.submit(h.script(strings.NewReplacer("MARK", filepath.Join(t.TempDir(), "m"), "SECS", secs).Replace(foreground)))[0].ID
 	boardtest.Until(t, "the child hangs", func() bool { return len(sleepers(secs)) == 1 })
-	lines, err := h.b.Kill(h.ctx(), id, "enough")
+	lines, err := h.b.Kill(h.ctx(), "enough", id)
 	if err != nil || len(lines) != 2 || lines[0].Outcome != "killed" || lines[1].Outcome != "killed" {
 		t.Errorf("kill: %+v, %v", lines, err)
 	}

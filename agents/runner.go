@@ -61,11 +61,14 @@ type attempt struct {
 func (r *Runner) Run(ctx context.Context, l *board.Lease) (board.Result, error) {
 	a := &attempt{Runner: r, lease: l, job: l.Job()}
 	a.log = r.Log.With().Str("job", a.job.ID).Uint64("epoch", l.Entry().Epoch).Logger()
-	if res := a.prepare(ctx); res != nil {
-		if ctx.Err() != nil {
-			*res = a.cancelled(ctx, *res)
+	if res, err := a.prepare(ctx); res != nil || err != nil {
+		switch cause := stopped(ctx); {
+		case cause != nil:
+			return board.Result{}, cause
+		case ctx.Err() != nil:
+			return a.cancelled(ctx, deref(res)), nil
 		}
-		return *res, stopped(ctx)
+		return deref(res), err
 	}
 	res, err := a.work(ctx)
 	// Nothing of the job runs from here on: its files stand still while they are read.
@@ -114,10 +117,11 @@ func (a *attempt) cancelled(ctx context.Context, res board.Result) board.Result 
 	return res
 }
 
-// prepare makes ready what the job works with. It returns the result of a job that cannot begin.
-func (a *attempt) prepare(ctx context.Context) *board.Result {
-	refuse := func(err error) *board.Result {
-		return &board.Result{State: board.Failed, Error: err.Error()}
+// prepare makes ready what the job works with. It returns the result of a job that cannot begin, or an error where that is the fault of
+// this worker.
+func (a *attempt) prepare(ctx context.Context) (*board.Result, error) {
+	refuse := func(err error) (*board.Result, error) {
+		return &board.Result{State: board.Failed, Error: err.Error()}, nil
 	}
 	err := a.learn()
 	if err != nil {
@@ -130,10 +134,12 @@ func (a *attempt) prepare(ctx context.Context) *board.Result {
 		return refuse(err)
 	}
 	a.mode = a.chooseMode()
-	if a.tree, err = a.checkout(ctx); err != nil {
-		res := refuse(err)
-		res.Retry = true
-		return res
+	if a.tree, err = a.checkout(ctx); workspace.HostFault(err) {
+		return nil, fmt.Errorf("%w: %w", board.ErrUnfit, err)
+	} else if err != nil {
+		res, _ := refuse(err)
+		res.Retry = a.job.Base.InPlace == ""
+		return res, nil
 	}
 	env, err := a.gather(ctx)
 	retry := err != nil // what others said could not be read
@@ -147,15 +153,15 @@ func (a *attempt) prepare(ctx context.Context) *board.Result {
 		if cerr := a.tree.Close(); cerr != nil {
 			a.log.Warn().Err(cerr).Msg("the workspace could not be removed")
 		}
-		res := refuse(err)
+		res, _ := refuse(err)
 		res.Retry = retry
-		return res
+		return res, nil
 	}
 	a.lease.OnKill(func() (ended, survivors int) {
 		a.dying.Store(true)
 		return a.set.Close()
 	})
-	return nil
+	return nil, nil
 }
 
 // journal writes the log of the tools. A call that is only repeated by the next holder (it reads, or waits for a child) and that the stop

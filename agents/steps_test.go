@@ -200,7 +200,7 @@ func TestKillInTheMiddleOfAStep(t *testing.T) {
 	id := h.submit(board.Job{Title: "hangs", Steps: []board.Step{command("echo one"), stubborn, command("echo three")}})[0].ID
 	boardtest.Until(t, "three sleeps run", func() bool { return len(sleepers(secs)) == 3 })
 	began := time.Now()
-	lines, err := h.b.Kill(h.ctx(), id, "enough")
+	lines, err := h.b.Kill(h.ctx(), "enough", id)
 	if err != nil || len(lines) != 1 || lines[0].Outcome != "killed" {
 		t.Fatalf("kill: %+v %v", lines, err)
 	}

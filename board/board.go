@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -20,14 +21,18 @@ const (
 	defaultAckWait = 30 * time.Second
 	minAckWait     = time.Second
 	defaultTTL     = 10 * time.Second // of a worker's heartbeat key
-	minTTL         = 2 * time.Second  // under it a busy machine looks dead
+	defaultRetry   = time.Second
+	minTTL         = 2 * time.Second // under it a busy machine looks dead
 )
 
 // Config says which board to speak to. Zero values: default prefix, 30 s lease, nothing logged.
-// All processes of one deployment use the same AckWait: it is stored in the queue's consumers.
 type Config struct {
-	Prefix  string        // of every stream, bucket and subject; default "muster"
-	AckWait time.Duration // lease: a holder silent for so long loses its job; default 30 s, at least 1 s
+	Prefix string // of every stream, bucket and subject; default "muster"
+
+	// AckWait is the lease: a holder silent for so long loses its job; at least 1 s. The first that is set, or served with, is the
+	// deployment's and stands with the queue: zero takes that one, or 30 s, and another is refused.
+	AckWait time.Duration
+	Retry   time.Duration // delay after a job's first failed attempt, four times as much after each further one; default 1 s
 	Beat    time.Duration // worker heartbeat; default 3 s, never over a third of its key's life: AckWait, 2 s at least and 10 s at most
 	Log     zerolog.Logger
 }
@@ -40,6 +45,7 @@ type Board struct {
 	log     zerolog.Logger
 	ackWait time.Duration
 	beat    time.Duration
+	retry   time.Duration
 	ttl     time.Duration // life of a worker's heartbeat key
 	inline  int           // bytes of an event's data over which it is spilled
 
@@ -50,15 +56,13 @@ type Board struct {
 	views views
 }
 
-// Connect uses nc (which the caller closes), and makes or checks the streams and buckets. Several processes may do it at once.
+// Connect uses nc (which the caller closes), and makes or checks the streams and buckets. Several processes may do it at once, also
+// while the server changes hands: each request is repeated until ctx ends (without a deadline of ctx, for half a minute).
 func Connect(ctx context.Context, nc *nats.Conn, cfg Config) (*Board, error) {
 	if cfg.Prefix == "" {
 		cfg.Prefix = defaultPrefix
 	}
-	if cfg.AckWait == 0 {
-		cfg.AckWait = defaultAckWait
-	}
-	if cfg.AckWait < minAckWait {
+	if cfg.AckWait != 0 && cfg.AckWait < minAckWait {
 		return nil, fmt.Errorf("connect to the board: lease of %s is under %s", cfg.AckWait, minAckWait)
 	}
 	n, err := newNames(cfg.Prefix)
@@ -70,8 +74,8 @@ func Connect(ctx context.Context, nc *nats.Conn, cfg Config) (*Board, error) {
 		return nil, fmt.Errorf("connect to the board: %w", err)
 	}
 	b := &Board{
-		nc: nc, js: js, names: n, log: cfg.Log, ackWait: cfg.AckWait,
-		ttl: min(defaultTTL, max(minTTL, cfg.AckWait)), inline: int(nc.MaxPayload() / 2),
+		nc: nc, js: js, names: n, log: cfg.Log, ackWait: cfg.AckWait, retry: cmp.Or(cfg.Retry, defaultRetry),
+		inline: int(nc.MaxPayload() / 2),
 	}
 	if err := b.make(ctx); err != nil {
 		return nil, fmt.Errorf("connect to the board: %w", err)
@@ -92,13 +96,16 @@ func (b *Board) make(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	b.jobs, err = b.stream(ctx, jetstream.StreamConfig{
+	if b.jobs, err = b.stream(ctx, jetstream.StreamConfig{
 		Name: b.names.jobs, Subjects: []string{b.names.allPointers()}, Retention: jetstream.WorkQueuePolicy,
 		Storage: jetstream.FileStorage, AllowDirect: true, AllowMsgSchedules: true,
-	})
-	if err != nil {
+	}); err != nil {
 		return err
 	}
+	if err := b.agreeOnLease(ctx); err != nil {
+		return err
+	}
+	b.ttl = min(defaultTTL, max(minTTL, b.ackWait))
 	if b.board, err = b.bucket(ctx, jetstream.KeyValueConfig{Bucket: b.names.board, History: 1, Storage: jetstream.FileStorage}); err != nil {
 		return err
 	}
@@ -106,29 +113,66 @@ func (b *Board) make(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	status, err := b.workers.Status(ctx)
+	status, err := persist(ctx, b.workers.Status)
 	if err != nil {
 		return fmt.Errorf("bucket %s: %w", b.names.workers, err)
 	}
 	b.ttl = status.TTL()
-	b.objects, err = b.js.ObjectStore(ctx, b.names.artifacts)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		b.objects, err = b.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: b.names.artifacts, Storage: jetstream.FileStorage})
-	}
+	b.objects, err = persist(ctx, func(ctx context.Context) (jetstream.ObjectStore, error) {
+		store, err := b.js.ObjectStore(ctx, b.names.artifacts)
+		if errors.Is(err, jetstream.ErrBucketNotFound) {
+			store, err = b.js.CreateOrUpdateObjectStore(ctx, jetstream.ObjectStoreConfig{Bucket: b.names.artifacts, Storage: jetstream.FileStorage})
+		}
+		return store, err
+	})
 	if err != nil {
 		return fmt.Errorf("object store %s: %w", b.names.artifacts, err)
 	}
 	return nil
 }
 
-func (b *Board) stream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
-	s, err := b.js.Stream(ctx, cfg.Name)
-	if errors.Is(err, jetstream.ErrStreamNotFound) {
-		s, err = b.js.CreateStream(ctx, cfg)
-		if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
-			s, err = b.js.Stream(ctx, cfg.Name)
-		}
+const leaseKey = "muster-lease" // in the queue's metadata
+
+// agreeOnLease takes the lease that the deployment has, or gives it this one where one was set, or is served with.
+func (b *Board) agreeOnLease(ctx context.Context) error {
+	info, err := persist(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) { return b.jobs.Info(ctx) })
+	if err != nil {
+		return fmt.Errorf("stream %s: %w", b.names.jobs, err)
 	}
+	cfg := info.Config
+	have, err := time.ParseDuration(cfg.Metadata[leaseKey])
+	switch {
+	case err == nil && b.ackWait != 0 && b.ackWait != have:
+		return fmt.Errorf("lease of %s: this board's is %s: leave it out, or use that", b.ackWait, have)
+	case err == nil:
+		b.ackWait = have
+		return nil
+	case b.ackWait == 0:
+		b.ackWait = defaultAckWait
+		return nil
+	}
+	if cfg.Metadata == nil {
+		cfg.Metadata = map[string]string{}
+	}
+	cfg.Metadata[leaseKey] = b.ackWait.String()
+	_, err = persist(ctx, func(ctx context.Context) (jetstream.Stream, error) { return b.js.UpdateStream(ctx, cfg) })
+	if err != nil {
+		return fmt.Errorf("store the lease with stream %s: %w", cfg.Name, err)
+	}
+	return nil
+}
+
+func (b *Board) stream(ctx context.Context, cfg jetstream.StreamConfig) (jetstream.Stream, error) {
+	s, err := persist(ctx, func(ctx context.Context) (jetstream.Stream, error) {
+		s, err := b.js.Stream(ctx, cfg.Name)
+		if errors.Is(err, jetstream.ErrStreamNotFound) {
+			s, err = b.js.CreateStream(ctx, cfg)
+			if errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) {
+				s, err = b.js.Stream(ctx, cfg.Name)
+			}
+		}
+		return s, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", cfg.Name, err)
 	}
@@ -140,13 +184,16 @@ func (b *Board) stream(ctx context.Context, cfg jetstream.StreamConfig) (jetstre
 }
 
 func (b *Board) bucket(ctx context.Context, cfg jetstream.KeyValueConfig) (jetstream.KeyValue, error) {
-	kv, err := b.js.KeyValue(ctx, cfg.Bucket)
-	if errors.Is(err, jetstream.ErrBucketNotFound) {
-		kv, err = b.js.CreateKeyValue(ctx, cfg)
-		if errors.Is(err, jetstream.ErrBucketExists) {
-			kv, err = b.js.KeyValue(ctx, cfg.Bucket)
+	kv, err := persist(ctx, func(ctx context.Context) (jetstream.KeyValue, error) {
+		kv, err := b.js.KeyValue(ctx, cfg.Bucket)
+		if errors.Is(err, jetstream.ErrBucketNotFound) {
+			kv, err = b.js.CreateKeyValue(ctx, cfg)
+			if errors.Is(err, jetstream.ErrBucketExists) {
+				kv, err = b.js.KeyValue(ctx, cfg.Bucket)
+			}
 		}
-	}
+		return kv, err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("bucket %s: %w", cfg.Bucket, err)
 	}
@@ -177,11 +224,13 @@ func (b *Board) complete(ctx context.Context, part string) (string, error) {
 		return "", fmt.Errorf("job %q: %w: give at least %d characters of its id", part, ErrNotFound, shortID)
 	}
 	part = strings.ToLower(part)
-	all, err := b.js.Stream(ctx, b.names.boardStream())
-	if err != nil {
-		return "", fmt.Errorf("job %s: %w", part, err)
-	}
-	info, err := all.Info(ctx, jetstream.WithSubjectFilter(b.names.entrySubject(">")))
+	info, err := persist(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) {
+		all, err := b.js.Stream(ctx, b.names.boardStream())
+		if err != nil {
+			return nil, err
+		}
+		return all.Info(ctx, jetstream.WithSubjectFilter(b.names.entrySubject(">")))
+	})
 	if err != nil {
 		return "", fmt.Errorf("job %s: %w", part, err)
 	}

@@ -138,6 +138,18 @@ func (v *view) count(parent, id string) (total, placed int, child Entry) {
 	return len(f.children), f.placed, f.children[id]
 }
 
+// alive reports whether a job that is held in this process has children with a place.
+func (vs *views) alive(j Job) bool {
+	vs.mu.Lock()
+	v := vs.of[j.Run]
+	vs.mu.Unlock()
+	if v == nil {
+		return false
+	}
+	_, placed, _ := v.count(j.ID, "")
+	return placed > 0
+}
+
 func (v *view) ready(ctx context.Context) error {
 	select {
 	case <-v.synced:
@@ -226,6 +238,7 @@ func (l *Lease) Submit(ctx context.Context, call string, child Job) (Entry, erro
 		return Entry{}, err
 	}
 	v.see(stored[0])
+	signal(l.s.slots.freed) // a worker that drains claims again
 	return stored[0], nil
 }
 
@@ -261,7 +274,7 @@ const (
 
 // WaitChildren gives the slot back, waits until cond is true of the children (called with all of them at each change) or d has passed
 // (d < 0: however long it takes), takes a slot again and returns the children. The lease goes on meanwhile. When ctx ends it
-// returns its cause at once, without a slot.
+// returns its cause; when the handler's own has ended too, at once and without a slot.
 func (l *Lease) WaitChildren(ctx context.Context, d time.Duration, cond func([]Entry) bool) ([]Entry, error) {
 	v, err := l.childView(ctx)
 	if err != nil {
@@ -283,7 +296,7 @@ func (l *Lease) WaitChildren(ctx context.Context, d time.Duration, cond func([]E
 	for over := false; !over; {
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, errors.Join(context.Cause(ctx), l.unwait())
 		case <-timeout:
 			over = true
 		case <-v.done:

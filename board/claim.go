@@ -23,14 +23,40 @@ func (s *server) claim(m *nats.Msg) *Lease {
 		s.ack(m)
 		return nil
 	}
-	l, err := s.tryClaim(s.life, m, p)
+	ctx, written := s.concluding()
+	defer written()
+	l, err := s.tryClaim(ctx, m, p)
 	if err != nil {
-		if s.life.Err() == nil {
+		if ctx.Err() == nil {
 			s.log.Warn().Err(err).Str("job", p.Job).Msg("claim")
 		}
 		s.nak(m, s.b.backoff(1))
 	}
 	return l
+}
+
+// putBack gives a pointer that was delivered to a worker that stops to another: by a new one, as handBack does.
+func (s *server) putBack(m *nats.Msg) {
+	ctx, written := s.concluding()
+	defer written()
+	var p pointer
+	err := json.Unmarshal(m.Data, &p)
+	var e Entry
+	if err == nil {
+		e, err = s.b.entryLeader(ctx, entryKey(p.Run, p.Parent, p.Job))
+	}
+	if err == nil && e.State == Queued && e.Pointer == p.N {
+		next := e
+		next.queue()
+		if e, err = s.b.swap(ctx, e, next); err == nil {
+			err = s.b.point(ctx, e)
+		}
+		if err == nil {
+			s.ack(m)
+			return
+		}
+	}
+	s.nak(m, 0)
 }
 
 // tryClaim decides by the entry, and by the newest one when another changed it in between.
@@ -153,6 +179,7 @@ func (s *server) take(ctx context.Context, m *nats.Msg, e Entry, doom string) (*
 	}
 	next, silent, start := e, "", time.Now()
 	next.State, next.Epoch, next.Worker, next.Claimed = Running, e.Epoch+1, s.id, now()
+	next.Heard = next.Claimed
 	if next.Started.IsZero() {
 		next.Started = next.Claimed
 	}
@@ -184,11 +211,11 @@ func (s *server) take(ctx context.Context, m *nats.Msg, e Entry, doom string) (*
 	}
 	switch {
 	case doom != "":
-		l.finish(killedResult(doom), &killProof{Reason: doom, Worker: e.Worker, Unproved: silent})
+		l.finish(ctx, killedResult(doom), &killProof{Reason: doom, Worker: e.Worker, Unproved: silent})
 	case missing:
-		l.finish(Result{State: Failed, Error: "its specification is not in the log any more"}, nil)
+		l.finish(ctx, Result{State: Failed, Error: "its specification is not in the log any more"}, nil)
 	case spent:
-		l.finish(lostResult(stored), nil)
+		l.finish(ctx, lostResult(stored), nil)
 	default:
 		return l, nil
 	}
@@ -196,8 +223,19 @@ func (s *server) take(ctx context.Context, m *nats.Msg, e Entry, doom string) (*
 	return nil, nil
 }
 
+// heard is when a holder's newest write came: other writes, such as a kill flag, say nothing about it.
+func (e Entry) heard() time.Time {
+	if e.Heard.IsZero() {
+		return e.Updated
+	}
+	return e.Heard
+}
+
+// fellSilent is in a reason of a holder whose end nobody has seen.
+const fellSilent = "fell silent"
+
 func silentWorker(e Entry) string {
-	return fmt.Sprintf("worker %s fell silent at epoch %d (last heard of %s)", e.Worker, e.Epoch, e.Updated.Format("15:04:05"))
+	return fmt.Sprintf("worker %s "+fellSilent+" at epoch %d (last heard of %s)", e.Worker, e.Epoch, e.heard().Format("15:04:05"))
 }
 
 func (s *server) lease(m *nats.Msg, job Job, e Entry, seq uint64, claimed time.Time) *Lease {
@@ -205,6 +243,6 @@ func (s *server) lease(m *nats.Msg, job Job, e Entry, seq uint64, claimed time.T
 	return &Lease{
 		b: s.b, s: s, job: job, epoch: e.Epoch, msg: m, ctx: ctx, cancel: cancel, entry: e, confirmed: claimed, seq: seq, slot: true,
 		log:    s.log.With().Str("job", e.ID).Uint64("epoch", e.Epoch).Logger(),
-		killed: make(chan struct{}), wake: make(chan struct{}, 1), nudged: make(chan struct{}, 1),
+		killed: make(chan struct{}), wake: make(chan struct{}, 1), gone: make(chan struct{}), nudged: make(chan struct{}, 1),
 	}
 }

@@ -32,9 +32,16 @@
 //
 // The table is transitions in job.go, and every change goes through it. A terminal state never changes.
 //
-// A worker (Serve) pulls a pointer only for a free slot, reads the entry, and claims it: state running, epoch + 1, its own name.
+// A worker (Serve) pulls a pointer only for a free slot, reads the entry, and claims it: state running, epoch + 1, its own name. It claims
+// only while its heartbeat is on the board.
 // The epoch counts holders, the attempt counts failures: a clean stop hands the job back and spends no attempt, an error, a crash or a
-// silent worker does. When the attempts are used up the job is lost, with its reasons.
+// silent worker does. When the attempts are used up the job is lost, with its reasons. A worker that is itself the fault (ErrUnfit) hands
+// back and rests; one that drains (Worker.Drain) lets what runs end, and goes on claiming only while a job that it holds has live children.
+//
+// Whoever queues a job again, for whatever reason, writes the entry with the next pointer number, publishes that pointer, and only then
+// acknowledges the one it had. Nothing is put back with a negative acknowledgement that must not be lost: the queue's server keeps those in
+// memory. A retry's pointer follows after its delay (Entry.Delay); when the process that owes it ends, it comes at once, and when it dies,
+// the steward's does. An older pointer is dropped when it is delivered.
 //
 // While the handler runs, its Lease keeps the queue from delivering the pointer again (in-progress) and writes the entry at each beat.
 // A kill is a flag on the entry; the holder finds it at its next write, at once when nudged, and ends the handler with ErrKilled.
@@ -49,7 +56,19 @@
 //
 // A job finishes in this order: result event, end of the children that nobody detached, terminal entry that names the event's sequence,
 // confirmed acknowledgement. A holder that dies after the result event has finished the work: the next claim takes that result and
-// runs nothing.
+// runs nothing. A result that the store does not take is kept and tried again as long as the lease holds.
+//
+// # Kill
+//
+// All jobs that are killed together are flagged first, ancestors before descendants; then each is ended where nobody holds it, or its holder told.
+// A line says "killed" only of what is proved: of a worker without heartbeat nothing is, and asking again does not change that. A job after a
+// killed one fails, two seconds later, unless the kill has come to it too.
+//
+// # A server that changes hands
+//
+// Everything sent to a server that then ends is never answered. So every request is tried for a second first, and again, longer, until it
+// works; watches begin anew at each reconnection; transfers go on from where they stood. All that is repeated carries a message id, an
+// expected sequence, or changes nothing the second time.
 //
 // # Sizes
 //

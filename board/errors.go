@@ -17,6 +17,9 @@ var (
 	ErrStopping = errors.New("worker stopping")
 	// ErrDeadline is the cause when the job's deadline passed.
 	ErrDeadline = errors.New("deadline passed")
+	// ErrUnfit: a handler's error that wraps it says that the fault is this worker's own (a full disk, a missing program): the job is handed
+	// back with no attempt spent, and the worker claims nothing for a while.
+	ErrUnfit = errors.New("this worker cannot do any job now")
 	// ErrLimit: a child was refused (depth, total); nothing was submitted.
 	ErrLimit = errors.New("limit reached")
 )

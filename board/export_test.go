@@ -2,6 +2,7 @@ package board
 
 import (
 	"testing"
+	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
 )
@@ -75,4 +76,59 @@ func must[T any](v T, err error) func(*testing.T) T {
 		}
 		return v
 	}
+}
+
+// Renumber is the entry of a writer that died before it pointed again.
+func Renumber(t *testing.T, b *Board, e Entry) {
+	t.Helper()
+	next := e
+	next.queue()
+	must(b.swap(t.Context(), e, next))(t)
+}
+
+// Beat is one more beat of a lease.
+func Beat(l *Lease) {
+	l.mu.Lock()
+	l.confirmed = now()
+	l.mu.Unlock()
+	l.beat(l.s.life)
+}
+
+// OpenPulls counts the pulls that wait for a job.
+func OpenPulls(t *testing.T, b *Board) int {
+	t.Helper()
+	n := 0
+	for c := range b.jobs.ListConsumers(t.Context()).Info() {
+		n += c.NumWaiting
+	}
+	return n
+}
+
+// Abandon claims a queued job as a worker does that dies at once, last heard of at a time.
+func Abandon(t *testing.T, b *Board, e Entry, worker string, heard time.Time) {
+	t.Helper()
+	next := e
+	next.State, next.Epoch, next.Attempt, next.Worker, next.Heard = Running, 1, 1, worker, heard
+	must(b.swap(t.Context(), e, next))(t)
+}
+
+// LeaseOf is the lease that a board works with.
+func LeaseOf(b *Board) time.Duration { return b.ackWait }
+
+// FillLog lets the log take small events only, until the returned function is called.
+func FillLog(t *testing.T, b *Board) (room func()) {
+	info, err := b.events.Info(t.Context())
+	if err != nil {
+		t.Error(err)
+		return func() {}
+	}
+	limit := func(n int64) {
+		cfg := info.Config
+		cfg.MaxBytes = n
+		if _, err := b.js.UpdateStream(t.Context(), cfg); err != nil {
+			t.Error(err)
+		}
+	}
+	limit(50_000)
+	return func() { limit(-1) }
 }

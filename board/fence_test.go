@@ -209,3 +209,5 @@ func TestStopTakesAFinishedResult(t *testing.T) {
 	}
 	check(t, "state", e.State, board.Partial)
 }
+
+func logger(b *lockedBuffer) zerolog.Logger { return zerolog.New(b) }

@@ -13,16 +13,31 @@ import (
 
 // run calls the handler and concludes the job by what it returned and by why it was cancelled.
 func (l *Lease) run() {
-	done := make(chan struct{})
+	kept, release := context.WithCancel(l.s.life)
 	var keeping sync.WaitGroup
-	keeping.Go(func() { l.keep(done) })
-	release := context.AfterFunc(l.s.stop, func() { l.cancel(ErrStopping) })
+	keeping.Go(func() { l.keep(kept) })
+	told := context.AfterFunc(l.s.stop, func() { l.cancel(ErrStopping) })
 	res, err := l.call()
-	l.conclude(res, err)
+	ctx, written := l.s.concluding()
+	l.conclude(ctx, res, err)
+	written()
+	told()
 	release()
-	close(done)
 	keeping.Wait()
 	l.end()
+}
+
+// stopTime is how long a worker that stops goes on trying to write how its jobs ended.
+const stopTime = 3 * time.Second
+
+// concluding makes the context of the writes that end a job.
+func (s *server) concluding() (_ context.Context, written func()) {
+	ctx, cancel := context.WithCancel(s.life)
+	release := context.AfterFunc(s.stop, func() {
+		pause(ctx, stopTime)
+		cancel()
+	})
+	return ctx, func() { release(); cancel() }
 }
 
 // end lets go of what the lease holds in this process.
@@ -52,40 +67,50 @@ func (l *Lease) call() (res Result, err error) {
 }
 
 // conclude chooses the outcome.
-func (l *Lease) conclude(res Result, err error) {
+func (l *Lease) conclude(ctx context.Context, res Result, err error) {
 	cause := context.Cause(l.ctx)
 	worked := err == nil && (res.State == Done || res.State == Partial)
 	switch {
 	case errors.Is(cause, ErrLeaseLost):
 		l.log.Warn().Msg("fenced: the handler ended without its lease, its result is dropped")
 	case l.dying():
-		l.finishKilled(res)
+		l.finishKilled(ctx, res)
+	case errors.Is(err, ErrUnfit):
+		l.log.Error().Err(err).Msg("this worker can do no job now")
+		l.s.rest.unfit()
+		l.handBack(ctx, err.Error())
 	case errors.Is(cause, ErrStopping) && !worked:
-		l.handBack()
+		l.handBack(ctx, ErrStopping.Error())
 	case errors.Is(cause, ErrDeadline) && !worked:
-		l.finish(Result{State: Failed, Text: res.Text, Error: "deadline passed", Usage: res.Usage}, nil)
+		l.finish(ctx, Result{State: Failed, Text: res.Text, Error: "deadline passed", Usage: res.Usage}, nil)
 	case err != nil:
-		l.retry(err.Error(), res)
+		l.retry(ctx, err.Error(), res)
 	case res.State == Failed && res.Retry:
-		l.retry(res.Error, res)
+		l.retry(ctx, res.Error, res)
 	case !returnable(res.State):
-		l.finish(Result{State: Failed, Text: res.Text, Error: fmt.Sprintf("the handler returned the state %q, which is none that a job ends in", res.State)}, nil)
+		l.finish(ctx, Result{State: Failed, Text: res.Text, Error: fmt.Sprintf("the handler returned the state %q, which is none that a job ends in", res.State)}, nil)
 	default:
-		l.finish(res, nil)
+		l.s.rest.fit()
+		l.finish(ctx, res, nil)
 	}
 }
 
 // returnable reports whether a handler may end its job in state s; the board alone says killed and lost.
 func returnable(s State) bool { return s.Terminal() && s != Killed && s != Lost }
 
-func killedResult(reason string) Result { return Result{State: Killed, Error: "killed: " + reason} }
+func killedResult(reason string) Result {
+	if !strings.HasPrefix(reason, "killed") {
+		reason = "killed: " + reason
+	}
+	return Result{State: Killed, Error: reason}
+}
 
 func lostResult(e Entry) Result {
 	return Result{State: Lost, Error: fmt.Sprintf("%d of %d attempts used up: %s", e.Attempt, e.MaxTries, strings.Join(e.Reasons, "; "))}
 }
 
 // finishKilled looks once more for processes, since the handler may have started one while it was told.
-func (l *Lease) finishKilled(res Result) {
+func (l *Lease) finishKilled(ctx context.Context, res Result) {
 	<-l.killed
 	l.endProcesses()
 	l.mu.Lock()
@@ -93,22 +118,46 @@ func (l *Lease) finishKilled(res Result) {
 	l.mu.Unlock()
 	killed := killedResult(proof.Reason)
 	killed.Text, killed.Usage, killed.Patch, killed.Stat, killed.Files = res.Text, res.Usage, res.Patch, res.Stat, res.Files
-	l.finish(killed, &proof)
+	l.finish(ctx, killed, &proof)
 }
 
-// finish ends the job: result event, children, terminal entry, acknowledgement. Where the result cannot be stored, the attempt failed.
-func (l *Lease) finish(res Result, proof *killProof) {
-	ctx := l.s.life
+// storeTime is how long a holder tries to store a result on a server that does not take it; the lease goes on meanwhile.
+const storeTime = 10 * time.Minute
+
+// storeResult appends the result, again and again while the lease holds: the work is done, and must not be done again for a full store
+// or a server that is away.
+func (l *Lease) storeResult(ctx context.Context, res Result) (uint64, error) {
+	data, wait := res.stored(), l.b.retry
+	for end := time.Now().Add(storeTime); ; wait = min(2*wait, 10*time.Second) {
+		seq, err := l.append(ctx, kindResult, data)
+		if err == nil || errors.Is(err, ErrLeaseLost) || ctx.Err() != nil || time.Now().After(end) {
+			return seq, err
+		}
+		l.log.Warn().Err(err).Msg("the result is not stored yet")
+		waiting, stop := context.WithTimeout(ctx, wait)
+		select {
+		case <-waiting.Done():
+		case <-l.gone:
+		}
+		stop()
+		if l.lost() {
+			return 0, fmt.Errorf("store the result of job %s: %w", l.job.ID, ErrLeaseLost)
+		}
+	}
+}
+
+// finish ends the job: result event, children, terminal entry, acknowledgement.
+func (l *Lease) finish(ctx context.Context, res Result, proof *killProof) {
 	if proof != nil {
 		if _, err := l.append(ctx, kindKilled, proof); err != nil {
 			l.failed("log the kill", err)
 			return
 		}
 	}
-	seq, err := l.append(ctx, kindResult, res.stored())
+	seq, err := l.storeResult(ctx, res)
 	if err != nil {
-		if l.failed("store the result", err) && res.State != Lost && res.State != Killed {
-			l.retry(fmt.Sprintf("store the result: %v", err), Result{})
+		if l.failed("store the result", err) && ctx.Err() == nil {
+			l.handBack(ctx, fmt.Sprintf("its result could not be stored: %v", err))
 		}
 		return
 	}
@@ -138,7 +187,9 @@ func (l *Lease) adopt(ev Event) {
 		return
 	}
 	l.ended = true
-	l.close(l.s.life, res, ev.Seq)
+	ctx, written := l.s.concluding()
+	defer written()
+	l.close(ctx, res, ev.Seq)
 }
 
 // failed logs why a write of the lease's end did not work. True: the lease is not lost, something else is wrong.
@@ -175,26 +226,30 @@ func (l *Lease) endChildren(ctx context.Context, state State) error {
 	return err
 }
 
-// handBack gives the job to another worker at once; no attempt is spent.
-func (l *Lease) handBack() {
-	ctx := l.s.life
-	_, err := l.append(ctx, kindHanded, note{Worker: l.s.id, Attempt: l.Entry().Attempt, Reason: ErrStopping.Error()})
+// handBack gives the job to another worker at once; no attempt is spent. It goes by a new pointer, not by putting back the one that was
+// delivered: the queue forgets what was put back when its server ends, and would deliver it only after the lease.
+func (l *Lease) handBack(ctx context.Context, reason string) {
+	_, err := l.append(ctx, kindHanded, note{Worker: l.s.id, Attempt: l.Entry().Attempt, Reason: reason})
 	if err == nil {
 		err = l.write(ctx, func(e *Entry) {
-			e.State, e.Worker, e.Queued = Queued, "", now()
+			e.queue()
+			e.Worker = ""
 			e.Attempt--
 		})
 	}
+	if err == nil {
+		err = l.b.point(ctx, l.Entry())
+	}
 	if err != nil {
-		l.failed("hand the job back", err)
+		l.failed("hand the job back", err) // the steward points to it where the entry was written
 		return
 	}
-	l.s.nak(l.msg, 0)
+	l.s.ack(l.msg)
 }
 
 // retry queues the job again after a failed attempt, or ends it as lost after the last.
-func (l *Lease) retry(reason string, res Result) {
-	ctx, e := l.s.life, l.Entry()
+func (l *Lease) retry(ctx context.Context, reason string, res Result) {
+	e := l.Entry()
 	if e.Attempt >= e.MaxTries {
 		e.addReason(reason)
 		lost := lostResult(e)
@@ -203,14 +258,15 @@ func (l *Lease) retry(reason string, res Result) {
 			l.failed("record a failed attempt", err)
 			return
 		}
-		l.finish(lost, nil)
+		l.finish(ctx, lost, nil)
 		return
 	}
 	delay := l.b.backoff(e.Attempt)
 	_, err := l.append(ctx, kindRetry, note{Worker: l.s.id, Attempt: e.Attempt, Reason: reason, Delay: delay})
 	if err == nil {
 		err = l.write(ctx, func(e *Entry) {
-			e.State, e.Worker, e.Queued = Queued, "", now()
+			e.queue()
+			e.Worker, e.Delay = "", delay
 			e.addReason(reason)
 		})
 	}
@@ -218,12 +274,13 @@ func (l *Lease) retry(reason string, res Result) {
 		l.failed("queue the job again", err)
 		return
 	}
-	l.s.nak(l.msg, delay)
+	l.s.ack(l.msg)
+	l.s.pointLater(l.Entry())
 }
 
-// backoff is the delay after the how manieth failed attempt: a thirtieth of the lease (1 s by default), doubled each time up to 64 times
-// as much, and up to a quarter more, so that jobs that failed together do not come back together.
+// backoff is the delay after the how manieth failed attempt: Config.Retry, four times as much each time up to 64 times, and up to a
+// quarter more, so that jobs that failed together do not come back together.
 func (b *Board) backoff(attempt int) time.Duration {
-	d := b.ackWait / 30 << min(max(attempt-1, 0), 6)
+	d := b.retry << (2 * min(max(attempt-1, 0), 3))
 	return d + rand.N(d/4+1)
 }

@@ -107,42 +107,44 @@ var priorities = [...]Priority{"high", normalPriority, "low"}
 
 // Entry is the state of a job on the board: small (under 4 KiB), one a job, changed by compare-and-set only.
 type Entry struct {
-	ID        string    `json:"id"`
-	Run       string    `json:"run"`
-	Parent    string    `json:"parent,omitempty"`
-	Path      []string  `json:"path,omitempty"`
-	Name      string    `json:"name,omitempty"`
-	Title     string    `json:"title"`
-	Profile   string    `json:"profile,omitempty"`
-	Pool      string    `json:"pool"`
-	Priority  Priority  `json:"priority"`
-	State     State     `json:"state"`
-	Epoch     uint64    `json:"epoch"`               // holders so far
-	Attempt   int       `json:"attempt"`             // failures so far + 1 once it runs
-	Pointer   uint64    `json:"pointer"`             // number of the newest queue pointer
-	Worker    string    `json:"worker,omitempty"`    // that holds it; queued: that fell silent with it
-	Killing   string    `json:"killing,omitempty"`   // kill flag: the reason; set, no claim starts it
-	After     []string  `json:"after,omitempty"`     // what it waits for; the first maxAfter
-	AfterAll  int       `json:"after_all,omitempty"` // how many After has in the specification, when that is more
-	Live      int       `json:"live,omitempty"`      // blocked: how many live siblings its parent allows; 0 means no such limit
-	Deadline  time.Time `json:"deadline,omitzero"`   // the earliest of its own and its ancestors'
-	Created   time.Time `json:"created"`
-	Queued    time.Time `json:"queued,omitzero"`
-	Started   time.Time `json:"started,omitzero"` // first claim
-	Claimed   time.Time `json:"claimed,omitzero"` // newest claim
-	Ended     time.Time `json:"ended,omitzero"`
-	Updated   time.Time `json:"updated"`
-	Usage     Usage     `json:"usage,omitzero"`
-	TodoDone  int       `json:"todo_done,omitempty"`
-	TodoTotal int       `json:"todo_total,omitempty"`
-	LastTool  string    `json:"last_tool,omitempty"`
-	Reasons   []string  `json:"reasons,omitempty"` // one a failed attempt, each at most 200 characters, the last 5
-	Preview   string    `json:"preview,omitempty"` // at most 500 characters
-	ResultSeq uint64    `json:"result_seq,omitempty"`
-	ResultLen int64     `json:"result_bytes,omitempty"`
-	MaxTries  int       `json:"max_attempts"`
-	Detach    bool      `json:"detach,omitempty"`
-	Revision  uint64    `json:"-"` // of the entry in its bucket
+	ID        string        `json:"id"`
+	Run       string        `json:"run"`
+	Parent    string        `json:"parent,omitempty"`
+	Path      []string      `json:"path,omitempty"`
+	Name      string        `json:"name,omitempty"`
+	Title     string        `json:"title"`
+	Profile   string        `json:"profile,omitempty"`
+	Pool      string        `json:"pool"`
+	Priority  Priority      `json:"priority"`
+	State     State         `json:"state"`
+	Epoch     uint64        `json:"epoch"`               // holders so far
+	Attempt   int           `json:"attempt"`             // failures so far + 1 once it runs
+	Pointer   uint64        `json:"pointer"`             // number of the newest queue pointer
+	Worker    string        `json:"worker,omitempty"`    // that holds it; queued: that fell silent with it
+	Killing   string        `json:"killing,omitempty"`   // kill flag: the reason; set, no claim starts it
+	After     []string      `json:"after,omitempty"`     // what it waits for; the first maxAfter
+	AfterAll  int           `json:"after_all,omitempty"` // how many After has in the specification, when that is more
+	Live      int           `json:"live,omitempty"`      // blocked: how many live siblings its parent allows; 0 means no such limit
+	Deadline  time.Time     `json:"deadline,omitzero"`   // the earliest of its own and its ancestors'
+	Created   time.Time     `json:"created"`
+	Queued    time.Time     `json:"queued,omitzero"`
+	Delay     time.Duration `json:"delay_ns,omitempty"` // queued for a retry: how long after Queued its pointer follows
+	Started   time.Time     `json:"started,omitzero"`   // first claim
+	Claimed   time.Time     `json:"claimed,omitzero"`   // newest claim
+	Ended     time.Time     `json:"ended,omitzero"`
+	Updated   time.Time     `json:"updated"`
+	Heard     time.Time     `json:"heard,omitzero"` // newest write of a holder
+	Usage     Usage         `json:"usage,omitzero"`
+	TodoDone  int           `json:"todo_done,omitempty"`
+	TodoTotal int           `json:"todo_total,omitempty"`
+	LastTool  string        `json:"last_tool,omitempty"`
+	Reasons   []string      `json:"reasons,omitempty"` // one a failed attempt, each at most 200 characters, the last 5
+	Preview   string        `json:"preview,omitempty"` // at most 500 characters
+	ResultSeq uint64        `json:"result_seq,omitempty"`
+	ResultLen int64         `json:"result_bytes,omitempty"`
+	MaxTries  int           `json:"max_attempts"`
+	Detach    bool          `json:"detach,omitempty"`
+	Revision  uint64        `json:"-"` // of the entry in its bucket
 }
 
 // Usage is what a job spent so far.

@@ -3,6 +3,7 @@ package board_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -15,7 +16,7 @@ import (
 
 func kill(t testing.TB, b *board.Board, id string) []board.KillLine {
 	t.Helper()
-	lines, err := b.Kill(boardtest.Context(t), id, "the test says so")
+	lines, err := b.Kill(boardtest.Context(t), "the test says so", id)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -201,4 +202,99 @@ func TestKilledParentSpawnsNothing(t *testing.T) {
 	if err := <-refused; !errors.Is(err, board.ErrKilled) {
 		t.Errorf("submit: %v", err)
 	}
+}
+
+// Many jobs of a worker that is gone: all are answered together and at once, with the time of its last sign of life, also when asked again.
+func TestKillManyOfADeadWorker(t *testing.T) {
+	b := boardtest.New(t, board.Config{AckWait: 30 * time.Second})
+	es := submit(t, b, make([]board.Job, 60)...)
+	heard := time.Now().Add(-time.Hour).UTC().Truncate(time.Second)
+	for _, e := range es {
+		board.Abandon(t, b, e, "gone-1", heard)
+	}
+	for range 2 {
+		begin := time.Now()
+		lines, err := b.Kill(boardtest.Context(t), "enough", ids(es)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begin); took > 5*time.Second {
+			t.Errorf("the kill took %s", took)
+		}
+		check(t, "lines", len(lines), len(es))
+		for _, l := range lines {
+			check(t, "outcome", l.Outcome, "unknown")
+			check(t, "detail", l.Detail, "worker gone-1 silent since "+heard.Format(time.RFC3339))
+		}
+	}
+}
+
+// Jobs that are killed together are all killed, also those that come after one another; one that comes after a killed one has failed.
+func TestKillSeveral(t *testing.T) {
+	b := boardtest.New(t, board.Config{})
+	running := make(chan struct{}, 2)
+	boardtest.Serve(t, b, board.Worker{Slots: 2}, stopped(running))
+	id := func(n int) string { return fmt.Sprintf("01890000-0000-7000-8000-%012d", n) }
+	var jobs []board.Job
+	for n := range 40 {
+		j := board.Job{ID: id(n), Run: "whole", Title: "chain"}
+		if n > 0 {
+			j.After = []string{id(n - 1)}
+		}
+		jobs = append(jobs, j)
+	}
+	other := board.Job{ID: id(100), Run: "part", Title: "killed alone"}
+	after := board.Job{ID: id(101), Run: "part", Title: "after it", After: []string{other.ID}}
+	es := submit(t, b, jobs...)
+	part := submit(t, b, other, after)
+	<-running
+	<-running
+	kill(t, b, part[0].ID)
+	lines, err := b.Kill(boardtest.Context(t), "enough", ids(es)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, "lines", len(lines), len(es))
+	for _, l := range lines {
+		check(t, "outcome", l.Outcome, "killed")
+	}
+	for _, e := range wait(t, b, ids(es)...) {
+		check(t, "state", e.State, board.Killed)
+	}
+	part = wait(t, b, ids(part)...)
+	check(t, "killed alone", part[0].State, board.Killed)
+	check(t, "after it", part[1].State, board.Failed)
+	check(t, "reason", part[1].Preview, "after job "+other.ID+" ended killed")
+	if _, err := b.Kill(boardtest.Context(t), "x", es[0].ID, "01890000-0000-7000-8000-0000000fffff"); !errors.Is(err, board.ErrNotFound) {
+		t.Errorf("kill of an unknown job: %v", err)
+	}
+}
+
+// What nobody could prove stays so when asked again, and an earlier holder that fell silent is named although the last one is gone.
+func TestKillNeverProvesMoreThanItKnows(t *testing.T) {
+	b := boardtest.New(t, board.Config{})
+	es := submit(t, b, board.Job{Title: "out of reach"}, board.Job{Title: "at its second epoch"})
+	for _, e := range es {
+		board.Abandon(t, b, e, "gone-1", time.Now().Add(-time.Hour))
+	}
+	if lines := kill(t, b, es[0].ID); lines[0].Outcome != "unknown" {
+		t.Errorf("first kill: %+v", lines)
+	}
+	running := make(chan struct{}, 2)
+	boardtest.Serve(t, b, board.Worker{}, stopped(running))
+	<-running // the second, requeued by the steward
+	wait(t, b, es[0].ID)
+	for range 2 {
+		if lines := kill(t, b, es[0].ID); lines[0].Outcome != "unknown" || !strings.Contains(lines[0].Detail, "gone-1") {
+			t.Errorf("kill of what was never proved: %+v", lines)
+		}
+	}
+	for _, want := range []string{"killed", "was already killed"} {
+		lines := kill(t, b, es[1].ID)
+		if l := lines[0]; l.Outcome != want || len(l.Unproved) != 1 || !strings.Contains(l.Detail, "worker gone-1 fell silent at epoch 1") {
+			t.Errorf("kill of the second epoch: %+v", lines)
+		}
+	}
+	e := wait(t, b, es[0].ID)[0]
+	check(t, "preview", e.Preview, "killed: the test says so")
 }

@@ -49,6 +49,9 @@ type Lease struct {
 	viewMu   sync.Mutex
 	view     *view
 
+	lose sync.Once
+	gone chan struct{} // closed when the lease is lost
+
 	wake   chan struct{} // an Update waits to be written
 	nudged chan struct{} // somebody says that the entry was changed
 }
@@ -134,6 +137,7 @@ func (l *Lease) fence(op string, cur Entry) error {
 	l.log.Warn().Str("op", op).Str("state", string(cur.State)).Uint64("newer_epoch", cur.Epoch).Str("holder", cur.Worker).
 		Msg("fenced: write refused, the job is another's now")
 	l.cancel(ErrLeaseLost)
+	l.lose.Do(func() { close(l.gone) })
 	return fmt.Errorf("job %s at epoch %d: %w", l.job.ID, l.epoch, ErrLeaseLost)
 }
 
@@ -170,13 +174,17 @@ func signal(c chan struct{}) {
 }
 
 // write stores the entry with progress and fn's change at the holder's own revision. A kill flag that came in between is merged and
-// obeyed; another holder's claim ends the lease.
+// obeyed; another holder's claim ends the lease. After the job was ended or queued again through this lease nothing more is written.
 func (l *Lease) write(ctx context.Context, fn func(*Entry)) error {
 	l.writeMu.Lock()
 	defer l.writeMu.Unlock()
 	for {
 		old := l.Entry()
+		if !old.State.held() {
+			return fmt.Errorf("job %s was ended or given back by this holder: %w", old.ID, ErrLeaseLost)
+		}
 		next := old
+		next.Heard = now()
 		fn(&next)
 		start := time.Now()
 		stored, err := l.b.swap(ctx, old, next)
@@ -212,16 +220,14 @@ func (l *Lease) keepEntry(e Entry) {
 
 func unchanged(*Entry) {}
 
-// keep holds the job until done is closed: it beats, and writes what Update left.
-func (l *Lease) keep(done <-chan struct{}) {
+// keep holds the job until ctx ends: it beats, and writes what Update left.
+func (l *Lease) keep(ctx context.Context) {
 	beat := time.NewTicker(l.b.ackWait / 3)
 	defer beat.Stop()
 	var flush <-chan time.Time
 	for {
 		select {
-		case <-done:
-			return
-		case <-l.s.life.Done():
+		case <-ctx.Done():
 			return
 		case <-l.wake:
 			if flush == nil {
@@ -233,7 +239,7 @@ func (l *Lease) keep(done <-chan struct{}) {
 		case <-beat.C:
 		}
 		flush = nil
-		if again := l.beat(); again > 0 {
+		if again := l.beat(ctx); again > 0 {
 			flush = time.After(again)
 		}
 	}
@@ -241,7 +247,7 @@ func (l *Lease) keep(done <-chan struct{}) {
 
 // beat writes the entry, which proves that the job is still ours, and then asks the queue for another lease. A write that did not work
 // is tried again after the returned time, and when none has worked for as long as the lease lasts the job is given up.
-func (l *Lease) beat() (again time.Duration) {
+func (l *Lease) beat(ctx context.Context) (again time.Duration) {
 	l.mu.Lock()
 	end := l.confirmed.Add(l.b.ackWait)
 	l.mu.Unlock()
@@ -249,9 +255,9 @@ func (l *Lease) beat() (again time.Duration) {
 	if soon := time.Now().Add(lastChance); soon.After(end) {
 		try = soon
 	}
-	ctx, cancel := context.WithDeadline(l.s.life, try)
+	wctx, cancel := context.WithDeadline(ctx, try)
 	defer cancel()
-	err := l.write(ctx, unchanged)
+	err := l.write(wctx, unchanged)
 	switch left := time.Until(end); {
 	case errors.Is(err, ErrLeaseLost), l.lost():
 		return 0 // the queue may have the job back
@@ -260,17 +266,28 @@ func (l *Lease) beat() (again time.Duration) {
 			l.log.Debug().Err(err).Msg("in progress")
 		}
 		return 0
-	case left > 0 && l.s.life.Err() == nil:
+	case ctx.Err() != nil:
+		return 0 // the job has ended meanwhile
+	case left > 0:
 		l.log.Warn().Err(err).Msg("beat")
 		return min(updateDelay, left)
 	default:
 		l.log.Warn().Err(err).Str("op", "beat").Msg("lease lost: no confirmed write for as long as it lasts")
 		l.cancel(ErrLeaseLost)
+		l.lose.Do(func() { close(l.gone) })
 		return 0
 	}
 }
 
-func (l *Lease) lost() bool { return errors.Is(context.Cause(l.ctx), ErrLeaseLost) }
+// lost reports whether the lease is, also when the handler was cancelled for another cause before.
+func (l *Lease) lost() bool {
+	select {
+	case <-l.gone:
+		return true
+	default:
+		return false
+	}
+}
 
 // OnKill registers what ends the job's processes when it is killed and reports how many it ended and how many survived. It is called
 // when the kill is noticed, before the handler's ctx ends, and once more after the handler has returned.
@@ -358,6 +375,17 @@ func (l *Lease) resume(ctx context.Context) error {
 	l.slot = true
 	l.mu.Unlock()
 	return l.turn(ctx, Running)
+}
+
+// unwait ends a wait whose context ended: the handler goes on, unless it was told to end.
+func (l *Lease) unwait() error {
+	if l.ctx.Err() == nil {
+		return l.resume(l.ctx)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.waits--
+	return nil
 }
 
 func (l *Lease) giveSlot() {

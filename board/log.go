@@ -1,6 +1,7 @@
 package board
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -104,22 +105,23 @@ func (b *Board) remark(ctx context.Context, e Entry, kind, id string, data any) 
 // in the log is the one, and everybody's entry names it.
 func (b *Board) endUnheld(ctx context.Context, e Entry, res Result, proof killProof) (Entry, error) {
 	if e.Killing == "" {
+		reason := cmp.Or(proof.Reason, res.Error)
 		flagged, err := b.change(ctx, e.key(), func(now *Entry) error {
 			if now.State.Terminal() || now.State.held() || now.Killing != "" {
 				return errKeep
 			}
-			now.Killing = res.Error
+			now.Killing = reason
 			return nil
 		})
-		if err != nil || flagged.State.Terminal() || flagged.State.held() {
-			return flagged, err
+		if err != nil || flagged.State.Terminal() || flagged.State.held() || res.State != Killed && flagged.Killing != reason {
+			return flagged, err // a kill that was faster ends it
 		}
 		e = flagged
 	}
 	if res.State == Killed {
 		if e.Worker != "" {
 			proof.Worker = e.Worker
-			proof.Unproved = fmt.Sprintf("worker %s was silent since %s: its processes may still run", e.Worker, e.Updated.Format("15:04:05"))
+			proof.Unproved = fmt.Sprintf("worker %s was silent since %s: its processes may still run", e.Worker, e.heard().Format("15:04:05"))
 		}
 		if _, err := b.remark(ctx, e, kindKilled, kindKilled, proof); err != nil {
 			return e, err

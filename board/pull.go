@@ -57,12 +57,18 @@ func (s *server) newPuller(ctx context.Context) (*puller, error) {
 	if s.w.Slots == 0 {
 		return p, nil
 	}
+	if err := s.b.agreeOnLease(ctx); err != nil {
+		return nil, err
+	}
 	for _, prio := range priorities {
 		for _, pool := range s.w.Pools {
 			name, filter := s.b.names.consumer(pool, prio), s.b.names.lane(pool, prio)
-			_, err := s.b.jobs.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+			cfg := jetstream.ConsumerConfig{
 				Durable: name, FilterSubject: filter + "*", AckPolicy: jetstream.AckExplicitPolicy, AckWait: s.b.ackWait,
 				MaxAckPending: -1, MaxDeliver: -1, MaxWaiting: maxWaiting,
+			}
+			_, err := persist(ctx, func(ctx context.Context) (jetstream.Consumer, error) {
+				return s.b.jobs.CreateOrUpdateConsumer(ctx, cfg)
 			})
 			if err != nil {
 				return nil, fmt.Errorf("consumer %s: %w", name, err)
@@ -70,45 +76,73 @@ func (s *server) newPuller(ctx context.Context) (*puller, error) {
 			p.lanes = append(p.lanes, &lane{filter: filter, next: "$JS.API.CONSUMER.MSG.NEXT." + s.b.names.jobs + "." + name})
 		}
 	}
-	p.msgs = make(chan *nats.Msg, len(p.lanes)*(s.w.Slots+8)+64)
-	sub, err := s.b.nc.ChanSubscribe(p.inbox+".*.*", p.msgs)
-	if err != nil {
-		return nil, err
-	}
-	p.sub = sub
-	return p, nil
+	return p, p.open()
 }
 
-// run pulls until ctx ends; then what is on its way goes back.
-func (p *puller) run(ctx context.Context) {
-	if p.sub == nil {
-		<-ctx.Done()
-		return
+// open begins to receive.
+func (p *puller) open() (err error) {
+	if p.sub != nil || len(p.lanes) == 0 {
+		return nil
 	}
+	p.msgs = make(chan *nats.Msg, len(p.lanes)*(p.s.w.Slots+8)+64)
+	p.sub, err = p.s.b.nc.ChanSubscribe(p.inbox+".*.*", p.msgs)
+	return err
+}
+
+// run pulls until ctx ends, or a worker that drains has nothing in hand any more; what is on its way then goes back.
+func (p *puller) run(ctx context.Context) {
 	look := time.NewTicker(time.Second)
 	defer look.Stop()
+	drain := p.s.w.Drain
 	for ctx.Err() == nil {
-		p.step()
+		switch draining := p.s.draining(); {
+		case draining && p.s.idle():
+			p.shut()
+			return
+		case draining && !p.s.parental(), p.s.rest.on(), !p.s.heard():
+			p.shut()
+		default:
+			if err := p.open(); err != nil {
+				p.s.log.Warn().Err(err).Msg("receive from the queue")
+			} else {
+				p.step()
+			}
+		}
 		select {
 		case m := <-p.msgs:
 			p.receive(m)
 		case <-p.s.slots.freed:
+		case <-drain:
+			drain = nil // once is enough
 		case <-look.C:
 		case <-ctx.Done():
 		}
 	}
+	p.shut()
+}
+
+// shut ends the open pulls; what is on its way goes back.
+func (p *puller) shut() {
+	if p.sub == nil {
+		return
+	}
 	// Draining keeps the subscription in the client until the server has heard of its end; unsubscribing would drop what is on its way.
 	if err := p.sub.Drain(); err == nil {
-		_ = p.s.b.nc.FlushTimeout(requestTime) // without a connection nothing is on its way
+		_ = p.s.b.nc.FlushTimeout(stopTime) // without a connection nothing is on its way
 	}
+	for _, l := range p.lanes {
+		l.left, l.dry = 0, false
+	}
+	msgs := p.msgs
+	p.sub, p.msgs = nil, nil
 	for {
 		select {
-		case m, open := <-p.msgs:
+		case m, open := <-msgs:
 			if !open {
 				return
 			}
 			if p.laneOf(m) != nil {
-				p.s.nak(m, 0)
+				p.s.work.Go(func() { p.s.putBack(m) })
 			}
 		default:
 			return
@@ -179,6 +213,7 @@ func (p *puller) receive(m *nats.Msg) {
 		p.s.nak(m, 0)
 		return
 	}
+	p.s.count(1)
 	p.s.work.Add(1)
 	go p.s.handle(m)
 }
@@ -217,7 +252,7 @@ func (s *server) nak(m *nats.Msg, delay time.Duration) {
 
 // ack takes a pointer from the queue, confirmed. Without the confirmation it comes again, and is dropped then.
 func (s *server) ack(m *nats.Msg) {
-	ctx, cancel := context.WithTimeout(s.life, requestTime)
+	ctx, cancel := context.WithTimeout(s.life, stopTime)
 	defer cancel()
 	if _, err := s.b.nc.RequestWithContext(ctx, m.Reply, []byte("+ACK")); err != nil && !errors.Is(err, context.Canceled) {
 		s.log.Debug().Err(err).Msg("acknowledge a pointer")

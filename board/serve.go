@@ -25,6 +25,11 @@ type Worker struct {
 	Version string        // of the program, for WorkerInfo
 	Sandbox string        // rung, for WorkerInfo
 	Grace   time.Duration // how long a clean stop waits for handlers after cancelling them, default 20 s
+
+	// Drain, once closed, lets the worker end of itself: it claims nothing more, what runs goes on to its end, and then Serve returns nil.
+	// While a job that it holds has live children it goes on claiming, whatever the queue brings, since it may be the only one that
+	// serves them. nil: never.
+	Drain <-chan struct{}
 }
 
 // Handler does a job. Its ctx is cancelled with a cause: ErrKilled, ErrStopping, ErrLeaseLost, ErrDeadline.
@@ -39,25 +44,33 @@ type server struct {
 	h     Handler
 	log   zerolog.Logger
 	slots slots
+	rest  rest
 	life  context.Context // outlives the caller's: what is handed back is written after that has ended
 	stop  context.Context // the caller's
+	pulls context.Context // ends when the worker has claimed its last job
 
 	mu      sync.Mutex
 	info    WorkerInfo
 	leases  map[string]*Lease    // by job
 	orphans map[string]time.Time // pointers without entry: since when
+	beaten  time.Time            // start of the newest heartbeat that the server took
+	busy    int                  // pointers and jobs in hand
 	work    sync.WaitGroup
 }
 
-// Serve claims and runs jobs until ctx ends, then hands back what runs (no attempt spent) and returns.
+// Serve claims and runs jobs until ctx ends, then hands back what runs (no attempt spent) and returns. It also returns when Worker.Drain
+// is closed and everything that it ran has ended.
 // The error names handlers that did not return within Grace; their leases run out by themselves.
 func (b *Board) Serve(ctx context.Context, w Worker, h Handler) error {
 	life, end := context.WithCancel(context.WithoutCancel(ctx))
 	defer end()
+	pulls, endPulls := context.WithCancel(ctx)
+	defer endPulls()
 	s, err := b.newServer(ctx, life, w, h)
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
+	s.pulls = pulls
 	if err := s.beat(); err != nil {
 		return fmt.Errorf("serve: announce the worker: %w", err)
 	}
@@ -77,8 +90,9 @@ func (b *Board) Serve(ctx context.Context, w Worker, h Handler) error {
 
 	var helpers sync.WaitGroup
 	helpers.Go(s.beats)
-	helpers.Go(func() { b.steward(ctx, s.id, s.log) })
+	helpers.Go(func() { b.steward(pulls, s.id, s.log) })
 	p.run(ctx)
+	endPulls()
 	err = s.drain()
 	end()
 	helpers.Wait()
@@ -133,17 +147,24 @@ func (s *server) beat() error {
 	if err != nil {
 		return err
 	}
+	start := time.Now()
 	ctx, cancel := context.WithTimeout(s.life, s.b.ttl)
 	defer cancel()
-	_, err = s.b.workers.Put(ctx, workerKeys+s.id, data)
+	_, err = persist(ctx, func(ctx context.Context) (uint64, error) { return s.b.workers.Put(ctx, workerKeys+s.id, data) })
+	if err == nil {
+		s.mu.Lock()
+		s.beaten = start
+		s.mu.Unlock()
+	}
 	return err
 }
 
 // retire takes the worker off the list.
 func (s *server) retire() {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), requestTime)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(s.life), stopTime)
 	defer cancel()
-	if err := s.b.workers.Delete(ctx, workerKeys+s.id); err != nil {
+	_, err := persist(ctx, func(ctx context.Context) (bool, error) { return true, s.b.workers.Delete(ctx, workerKeys+s.id) })
+	if err != nil {
 		s.log.Debug().Err(err).Msg("delete heartbeat") // its TTL does the same
 	}
 }
@@ -158,10 +179,68 @@ func (s *server) nudge(m *nats.Msg) {
 	}
 }
 
+// count keeps how much is in hand, for a worker that drains.
+func (s *server) count(n int) {
+	s.mu.Lock()
+	s.busy += n
+	s.mu.Unlock()
+	signal(s.slots.freed)
+}
+
+// heard reports whether the others know that this worker lives: whoever was away for longer claims nothing before it has said so.
+func (s *server) heard() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(s.beaten) < s.b.ttl*2/3
+}
+
+func (s *server) idle() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.busy == 0
+}
+
+// draining reports whether the worker is to end of itself.
+func (s *server) draining() bool {
+	select {
+	case <-s.w.Drain:
+		return true
+	default:
+		return false
+	}
+}
+
+// parental reports whether a job that this worker holds has live children, which may need this worker's slots.
+func (s *server) parental() bool {
+	s.mu.Lock()
+	held := slices.Collect(maps.Values(s.leases))
+	s.mu.Unlock()
+	return slices.ContainsFunc(held, func(l *Lease) bool { return s.b.views.alive(l.job) })
+}
+
+// pointLater publishes the pointer of a queued entry when its delay is over, or at once when this worker ends before. Where it does
+// not come to that, the steward points.
+func (s *server) pointLater(e Entry) {
+	s.work.Go(func() {
+		pause(s.pulls, e.Delay)
+		ctx, written := s.concluding()
+		defer written()
+		if err := s.b.point(ctx, e); err != nil {
+			s.log.Warn().Err(err).Msg("queue a job again")
+		}
+	})
+}
+
 // handle does one pointer, for which a slot was taken.
 func (s *server) handle(m *nats.Msg) {
 	defer s.work.Done()
-	l := s.claim(m)
+	defer s.count(-1)
+	var l *Lease
+	if s.heard() || s.beat() == nil {
+		l = s.claim(m)
+	} else {
+		s.nak(m, 0)
+	}
 	if l == nil {
 		s.slots.give()
 		return
@@ -203,7 +282,7 @@ type slots struct {
 	mu    sync.Mutex
 	free  int             // below zero while parents go on over the number
 	queue []chan struct{} // parents that wait for a slot, first come first served
-	freed chan struct{}   // tells the puller that there is a slot again
+	freed chan struct{}   // tells the puller to look: there is a slot again, or less in hand
 }
 
 func (s *slots) available() int {

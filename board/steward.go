@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -21,11 +20,18 @@ const (
 func (b *Board) steward(ctx context.Context, id string, log zerolog.Logger) {
 	tick := time.NewTicker(min(time.Second, b.ttl/10))
 	defer tick.Stop()
+	conns, steady := b.nc.Stats().Reconnects, time.Time{}
 	for {
-		rev, err := b.workers.Create(ctx, stewardKey, []byte(id))
+		cctx, cancel := context.WithTimeout(ctx, requestTime)
+		rev, err := b.workers.Create(cctx, stewardKey, []byte(id))
+		cancel()
+		if n := b.nc.Stats().Reconnects; n != conns {
+			conns, steady = n, time.Now()
+		}
 		if err == nil {
 			st := newStewardship(b, id, rev, log)
-			if err := st.run(ctx); err != nil && ctx.Err() == nil {
+			st.conns, st.steady = conns, steady
+			if err := st.run(ctx); err != nil && ctx.Err() == nil && !errors.Is(err, errStale) {
 				log.Warn().Err(err).Msg("steward")
 			}
 			st.resign(ctx)
@@ -54,11 +60,13 @@ type stewardship struct {
 	places   map[string][]string        // by parent: who waits for one, first come first served
 	waiters  map[string]map[string]bool // by id: who comes after it
 	after    map[string][]string        // all of After, where an entry does not carry it
+	killed   map[string]time.Time       // by id: when a job after a killed one was first looked at
 	queued   map[string]queuedSince     // by id
 	lookedAt time.Time                  // for all pointers, and at everything
 	again    bool                       // something failed: look at everything in the next round
+	heard    map[string]time.Time       // by id: when its holder wrote the entry, by our clock
 	beats    map[string]time.Time       // by worker: when its heartbeat came, by our clock
-	conns    uint64                     // reconnections so far
+	conns    uint64                     // reconnections before: at another the watches are stale
 	steady   time.Time                  // since when the connection is there
 }
 
@@ -74,7 +82,7 @@ func newStewardship(b *Board, id string, rev uint64, log zerolog.Logger) *stewar
 		b: b, id: id, revision: rev, log: log,
 		live: map[string]Entry{}, ended: map[string]State{}, children: map[string]map[string]bool{}, placed: map[string]int{},
 		places: map[string][]string{}, waiters: map[string]map[string]bool{},
-		after: map[string][]string{}, queued: map[string]queuedSince{}, beats: map[string]time.Time{}, lookedAt: time.Now(),
+		after: map[string][]string{}, killed: map[string]time.Time{}, queued: map[string]queuedSince{}, beats: map[string]time.Time{}, heard: map[string]time.Time{}, lookedAt: time.Now(),
 		conns: b.nc.Stats().Reconnects,
 	}
 }
@@ -83,15 +91,17 @@ func newStewardship(b *Board, id string, rev uint64, log zerolog.Logger) *stewar
 func (st *stewardship) run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	entries, err := st.b.board.WatchAll(ctx, jetstream.IgnoreDeletes())
+	entries, stopEntries, err := beginWatch(ctx, st.b.board, []string{">"}, requestTime)
 	if err != nil {
 		return fmt.Errorf("watch entries: %w", err)
 	}
+	defer stopEntries()
 	defer stopWatch(entries)
-	beats, err := st.b.workers.WatchFiltered(ctx, []string{workerKeys + "*"}, jetstream.IgnoreDeletes())
+	beats, stopBeats, err := beginWatch(ctx, st.b.workers, []string{workerKeys + "*"}, requestTime)
 	if err != nil {
 		return fmt.Errorf("watch workers: %w", err)
 	}
+	defer stopBeats()
 	defer stopWatch(beats)
 	tick := time.NewTicker(min(time.Second, st.b.ttl/10))
 	defer tick.Stop()
@@ -129,6 +139,9 @@ func (st *stewardship) run(ctx context.Context) error {
 			if err := st.renew(ctx); err != nil {
 				return err
 			}
+			if st.b.nc.Stats().Reconnects != st.conns {
+				return errStale // begun anew at once, with a whole picture
+			}
 			if synced {
 				st.round(ctx)
 			}
@@ -140,7 +153,14 @@ func (st *stewardship) run(ctx context.Context) error {
 func (st *stewardship) renew(ctx context.Context) error {
 	rctx, cancel := context.WithTimeout(ctx, st.b.ttl/2)
 	defer cancel()
-	rev, err := st.b.workers.Update(rctx, stewardKey, []byte(st.id), st.revision)
+	rev, err := persist(rctx, func(ctx context.Context) (uint64, error) {
+		return st.b.workers.Update(ctx, stewardKey, []byte(st.id), st.revision)
+	})
+	if refused(err) { // by an earlier try, whose answer was lost?
+		if kv, gerr := st.b.workers.Get(rctx, stewardKey); gerr == nil && string(kv.Value()) == st.id {
+			rev, err = kv.Revision(), nil
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("stay steward: %w", err)
 	}
@@ -149,7 +169,7 @@ func (st *stewardship) renew(ctx context.Context) error {
 }
 
 func (st *stewardship) resign(ctx context.Context) {
-	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), requestTime)
+	rctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTime)
 	defer cancel()
 	if err := st.b.workers.Delete(rctx, stewardKey, jetstream.LastRevision(st.revision)); err != nil {
 		st.log.Debug().Err(err).Msg("resign as steward") // its TTL does the same
@@ -169,8 +189,16 @@ func (st *stewardship) see(e Entry) {
 		delete(st.live, e.ID)
 		delete(st.queued, e.ID)
 		delete(st.after, e.ID)
+		delete(st.heard, e.ID)
 		drop(st.children, e.Parent, e.ID)
 		return
+	}
+	switch old := st.live[e.ID]; {
+	case !e.State.held():
+	case old.ID == "" && e.heard().Before(time.Now()):
+		st.heard[e.ID] = e.heard()
+	case !e.Heard.Equal(old.Heard):
+		st.heard[e.ID] = time.Now()
 	}
 	st.live[e.ID] = e
 	if e.Parent != "" {
@@ -270,182 +298,4 @@ func (st *stewardship) do(ctx context.Context, id string, duty func(context.Cont
 	if stored.Revision > e.Revision {
 		st.see(stored)
 	}
-}
-
-// unblock queues a blocked entry whose conditions hold, and fails one whose condition never can.
-func (st *stewardship) unblock(ctx context.Context, e Entry) (Entry, error) {
-	if e.State != Blocked {
-		return e, nil
-	}
-	after, err := st.afterOf(ctx, e)
-	if err != nil {
-		return e, err
-	}
-	for _, id := range after {
-		switch st.ended[id] {
-		case Done, Partial:
-		case "":
-			add(st.waiters, id, e.ID)
-			return e, nil // one is enough: when it ends, the others are looked at
-		default:
-			return st.b.endUnheld(ctx, e, Result{State: Failed, Error: fmt.Sprintf("after job %s ended %s", id, st.ended[id])}, killProof{})
-		}
-	}
-	if e.Live > 0 && st.placed[e.Parent] >= e.Live {
-		if !slices.Contains(st.places[e.Parent], e.ID) {
-			st.places[e.Parent] = append(st.places[e.Parent], e.ID)
-		}
-		return e, nil
-	}
-	stored, err := st.b.change(ctx, e.key(), func(now *Entry) error {
-		if now.State != Blocked || now.Killing != "" {
-			return errKeep
-		}
-		now.queue()
-		return nil
-	})
-	if err != nil || stored.State != Queued {
-		return stored, err
-	}
-	if _, err := st.b.remark(ctx, stored, kindState, fmt.Sprintf("queued.%d", stored.Pointer), note{From: Blocked, To: Queued}); err != nil {
-		return stored, err
-	}
-	return stored, st.b.point(ctx, stored)
-}
-
-func (st *stewardship) afterOf(ctx context.Context, e Entry) ([]string, error) {
-	if e.AfterAll == 0 {
-		return e.After, nil
-	}
-	if all, ok := st.after[e.ID]; ok {
-		return all, nil
-	}
-	j, _, err := st.b.spec(ctx, e)
-	if err != nil {
-		return nil, err
-	}
-	st.after[e.ID] = j.After
-	return j.After, nil
-}
-
-// orphaned kills what would outlive its parent.
-func (st *stewardship) orphaned(ctx context.Context, e Entry) (Entry, error) {
-	parent, ended := st.ended[e.Parent]
-	if !ended || e.Detach || e.Killing != "" {
-		return e, nil
-	}
-	return st.b.doom(ctx, e, fmt.Sprintf("its parent %s ended %s", e.Parent, parent))
-}
-
-// round is what time alone brings about.
-func (st *stewardship) round(ctx context.Context) {
-	if n := st.b.nc.Stats().Reconnects; n != st.conns {
-		st.conns, st.steady = n, time.Now()
-	}
-	silent := map[string]bool{}
-	for id, e := range st.live {
-		switch {
-		case e.State.held():
-			gone, known := silent[e.Worker]
-			if !known {
-				gone = st.gone(ctx, e.Worker)
-				silent[e.Worker] = gone
-			}
-			if gone {
-				st.do(ctx, id, st.requeue)
-			}
-		case e.Killing != "":
-			st.do(ctx, id, func(ctx context.Context, e Entry) (Entry, error) {
-				return st.b.endUnheld(ctx, e, killedResult(e.Killing), killProof{Reason: e.Killing})
-			})
-		case !e.Deadline.IsZero() && time.Now().After(e.Deadline):
-			st.do(ctx, id, func(ctx context.Context, e Entry) (Entry, error) {
-				return st.b.endUnheld(ctx, e, Result{State: Failed, Error: "deadline passed before it ran"}, killProof{})
-			})
-		}
-	}
-	if st.again || time.Since(st.lookedAt) > pointersAgain {
-		st.all(ctx)
-	}
-	if err := st.pointers(ctx); err != nil && ctx.Err() == nil {
-		st.log.Warn().Err(err).Msg("steward: look for pointers")
-	}
-}
-
-// gone reports whether a worker's heartbeat is. While a connection is new, nobody's is: the server may have been away, and every
-// key with it.
-func (st *stewardship) gone(ctx context.Context, worker string) bool {
-	if time.Since(st.steady) < st.b.ttl || time.Since(st.beats[workerKeys+worker]) < st.b.ttl {
-		return false
-	}
-	_, err := st.b.workers.Get(ctx, workerKeys+worker)
-	return errors.Is(err, jetstream.ErrKeyNotFound)
-}
-
-// requeue points again to a job whose worker is dead. The next claim fences it, in case it is not.
-func (st *stewardship) requeue(ctx context.Context, e Entry) (Entry, error) {
-	b, reason := st.b, silentWorker(e)
-	last, err := b.lastEvent(ctx, e)
-	if err != nil {
-		return e, err
-	}
-	stored, err := b.change(ctx, e.key(), func(now *Entry) error {
-		if now.Epoch != e.Epoch || !now.State.held() {
-			return errKeep
-		}
-		now.queue()
-		now.addReason(reason)
-		return nil
-	})
-	if err != nil || stored.State != Queued {
-		return stored, err
-	}
-	st.log.Warn().Str("job", e.ID).Uint64("epoch", e.Epoch).Str("dead", e.Worker).Msg("worker is dead: queued again")
-	if lastToken(last.subject) != kindResult { // the next claim takes a result that is there
-		_, err := b.remark(ctx, stored, kindRequeued, kindRequeued, note{Worker: e.Worker, Attempt: e.Attempt, From: e.State, To: Queued, Reason: reason})
-		if err != nil {
-			return stored, err
-		}
-	}
-	return stored, b.point(ctx, stored)
-}
-
-// pointers looks for queued entries that no pointer in the queue points to.
-func (st *stewardship) pointers(ctx context.Context) error {
-	if time.Since(st.lookedAt) > pointersAgain {
-		for id, q := range st.queued {
-			q.present = false
-			st.queued[id] = q
-		}
-		st.lookedAt = time.Now()
-	}
-	var look []string
-	for id, q := range st.queued {
-		if !q.present && time.Since(q.at) > pointerTime {
-			look = append(look, id)
-		}
-	}
-	if len(look) == 0 {
-		return nil
-	}
-	info, err := st.b.jobs.Info(ctx, jetstream.WithSubjectFilter(st.b.names.allPointers()))
-	if err != nil {
-		return err
-	}
-	for _, id := range look {
-		if _, there := info.State.Subjects[st.b.names.pointer(st.live[id])]; there {
-			q := st.queued[id]
-			q.present = true
-			st.queued[id] = q
-			continue
-		}
-		st.do(ctx, id, func(ctx context.Context, e Entry) (Entry, error) {
-			cur, err := st.b.entryLeader(ctx, e.key())
-			if err != nil {
-				return e, err
-			}
-			return st.b.repoint(ctx, cur)
-		})
-	}
-	return nil
 }

@@ -107,7 +107,15 @@ func TestStartAndStop(t *testing.T) {
 	var done atomic.Int32
 	es := submit(t, b, make([]board.Job, 200)...)
 	ended := make(chan []board.Entry, 1)
-	go func() { ended <- wait(t, b, ids(es)...) }()
+	ctx := boardtest.Context(t)
+	go func() {
+		defer close(ended)
+		all, err := b.Wait(ctx, ids(es)...)
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- all
+	}()
 	for i := 0; ; i++ {
 		enough := make(chan struct{})
 		var once sync.Once

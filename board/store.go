@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"strconv"
 	"time"
 
@@ -21,7 +22,8 @@ import (
 
 const (
 	entryBytes   = 4 << 10         // an entry is smaller than this
-	requestTime  = 5 * time.Second // one request to the server
+	requestTime  = 5 * time.Second // one request to the server, at most
+	firstTry     = time.Second     // the first try of one that is repeated: what was sent to a server that then ended is never answered
 	persistTime  = 30 * time.Second
 	codeNoStream = 10059
 	// codes of "wrong last sequence": of a stream, of a replicated one.
@@ -40,7 +42,7 @@ func refused(err error) bool {
 // transient reports whether the same request may succeed later: the server is away, or moves.
 func transient(err error) bool {
 	for _, t := range []error{
-		nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, context.DeadlineExceeded,
+		nats.ErrTimeout, nats.ErrNoResponders, jetstream.ErrNoStreamResponse, context.DeadlineExceeded, os.ErrDeadlineExceeded,
 		nats.ErrDisconnected, nats.ErrReconnectBufExceeded, nats.ErrStaleConnection,
 	} {
 		if errors.Is(err, t) {
@@ -51,11 +53,20 @@ func transient(err error) bool {
 	return errors.As(err, &api) && api.Code == http.StatusServiceUnavailable
 }
 
-// persist runs op until it works, fails for good, ctx ends or persistTime is over.
+// persist runs op until it works, fails for good, or ctx ends; without a deadline of ctx, until persistTime is over. The first tries are
+// short, later ones leave a slow server more time.
 func persist[T any](ctx context.Context, op func(context.Context) (T, error)) (T, error) {
+	limit, patience := persistTime, firstTry
+	if d, ok := ctx.Deadline(); ok {
+		limit = max(limit, time.Until(d))
+	}
+	tries := 0
 	try := func() (T, error) {
-		tctx, cancel := context.WithTimeout(ctx, requestTime)
+		tctx, cancel := context.WithTimeout(ctx, patience)
 		defer cancel()
+		if tries++; tries >= 3 {
+			patience = min(2*patience, requestTime)
+		}
 		v, err := op(tctx)
 		if err != nil && !transient(err) {
 			return v, backoff.Permanent(err)
@@ -64,7 +75,7 @@ func persist[T any](ctx context.Context, op func(context.Context) (T, error)) (T
 	}
 	wait := backoff.NewExponentialBackOff()
 	wait.InitialInterval, wait.MaxInterval = 50*time.Millisecond, time.Second
-	return backoff.Retry(ctx, try, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(persistTime))
+	return backoff.Retry(ctx, try, backoff.WithBackOff(wait), backoff.WithMaxElapsedTime(limit))
 }
 
 // publish stores one message. Repeating it is safe: everything that is published carries a message id or an expected sequence.

@@ -3,6 +3,7 @@ package board
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -202,7 +203,7 @@ func newEntry(j Job) Entry {
 
 // queue is the entry's way into the queue: its newest pointer gets a number that was never used.
 func (e *Entry) queue() {
-	e.State, e.Queued = Queued, now()
+	e.State, e.Queued, e.Delay = Queued, now(), 0
 	e.Pointer++
 }
 
@@ -272,8 +273,13 @@ func (b *Board) repoint(ctx context.Context, e Entry) (Entry, error) {
 	if e.State != Queued {
 		return e, nil
 	}
-	_, err := b.readLeader(ctx, b.names.jobs, query{Last: b.names.pointer(e)})
-	if !errors.Is(err, ErrNotFound) {
+	r, err := b.readLeader(ctx, b.names.jobs, query{Last: b.names.pointer(e)})
+	if err == nil {
+		var p pointer
+		if err = json.Unmarshal(r.data, &p); err != nil || p.N >= e.Pointer {
+			return e, err
+		} // an older one, which is dropped when it is delivered
+	} else if !errors.Is(err, ErrNotFound) {
 		return e, err
 	}
 	next := e
@@ -297,7 +303,8 @@ func (b *Board) pointing(e Entry) outgoing {
 }
 
 func (b *Board) point(ctx context.Context, e Entry) error {
-	if _, err := b.publishAll(ctx, []outgoing{b.pointing(e)}); err != nil {
+	o := b.pointing(e)
+	if _, err := b.publish(ctx, o.subject, o.data, o.opts...); err != nil {
 		return fmt.Errorf("queue job %s: %w", e.ID, err)
 	}
 	return nil

@@ -154,15 +154,19 @@ func (b *Board) watch(ctx context.Context, bucket jetstream.KeyValue, keys []str
 	retry := time.NewTicker(retryPause)
 	defer retry.Stop()
 	end := time.Now().Add(persistTime) // of the first try; a watch that once began goes on as long as ctx
+	patience := firstTry
 	for began := false; ; {
-		w, err := bucket.WatchFiltered(ctx, slices.Clone(keys), jetstream.IgnoreDeletes()) // it writes into the keys
+		w, stop, err := beginWatch(ctx, bucket, keys, patience)
 		if err == nil {
 			began = true
-			if err = updates(ctx, w, connected, once, fresh); !errors.Is(err, errStale) {
+			err = updates(ctx, w, connected, once, fresh)
+			stop()
+			if !errors.Is(err, errStale) {
 				return err
 			}
 			continue
 		}
+		patience = min(2*patience, requestTime)
 		if !began && (!transient(err) || time.Now().After(end)) || ctx.Err() != nil || b.nc.IsClosed() {
 			return fmt.Errorf("watch %s: %w", bucket.Bucket(), err)
 		}
@@ -173,6 +177,22 @@ func (b *Board) watch(ctx context.Context, bucket jetstream.KeyValue, keys []str
 		case <-retry.C:
 		}
 	}
+}
+
+// beginWatch begins a watch that ends with ctx, or with stop. The server has to answer within patience: one that ends never does.
+func beginWatch(ctx context.Context, bucket jetstream.KeyValue, keys []string, patience time.Duration) (_ jetstream.KeyWatcher, stop func(), _ error) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	late := time.AfterFunc(patience, func() { cancel(context.DeadlineExceeded) })
+	w, err := bucket.WatchFiltered(ctx, slices.Clone(keys), jetstream.IgnoreDeletes()) // it writes into the keys
+	if late.Stop() && err == nil {
+		return w, func() { cancel(nil) }, nil
+	}
+	if err == nil {
+		stopWatch(w)
+	}
+	err = cmp.Or(context.Cause(ctx), err)
+	cancel(nil)
+	return nil, nil, err
 }
 
 // retryPause is between two tries to begin something anew on a server that is not ready yet.

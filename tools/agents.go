@@ -431,7 +431,7 @@ func runAgentKill(ctx context.Context, c *Call, a killAgentArgs) (Output, error)
 	if reason == "" {
 		reason = "killed by its parent"
 	}
-	lines, err := c.set.cfg.Lease.Board().Kill(ctx, e.ID, reason)
+	lines, err := c.set.cfg.Lease.Board().Kill(ctx, reason, e.ID)
 	if err != nil {
 		return Output{}, fmt.Errorf("kill child %s: %w", shortID(e.ID), err)
 	}

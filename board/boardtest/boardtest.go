@@ -1,6 +1,7 @@
 package boardtest
 
 import (
+	"cmp"
 	"context"
 	"testing"
 	"time"
@@ -13,10 +14,11 @@ import (
 
 const (
 	ackWait = 2 * time.Second
+	retry   = 50 * time.Millisecond
 	timeout = time.Minute
 )
 
-// New returns a board on a server of its own in t.TempDir(), ended with the test. cfg's zero values get short leases (AckWait 2 s).
+// New returns a board on a server of its own in t.TempDir(), ended with the test. cfg's zero values get short leases (AckWait 2 s) and delays (Retry 50 ms).
 func New(t testing.TB, cfg board.Config) *board.Board {
 	t.Helper()
 	return Connect(t, Server(t).Conn(), cfg)
@@ -40,9 +42,7 @@ func Server(t testing.TB) *embedded.Server {
 // Connect returns a board on a connection; several boards on one server are several processes to each other.
 func Connect(t testing.TB, nc *nats.Conn, cfg board.Config) *board.Board {
 	t.Helper()
-	if cfg.AckWait == 0 {
-		cfg.AckWait = ackWait
-	}
+	cfg.AckWait, cfg.Retry = cmp.Or(cfg.AckWait, ackWait), cmp.Or(cfg.Retry, retry)
 	b, err := board.Connect(Context(t), nc, cfg)
 	if err != nil {
 		t.Fatalf("connect to the board: %v", err)

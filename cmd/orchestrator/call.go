@@ -1,11 +1,13 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -39,7 +41,7 @@ func newCall() *cli.Command {
 		UsageText: `printf '{"id":1,"tool":"grep","args":{"pattern":"TODO"}}\n' | orchestrator call --dir .
 printf '{"tool":"@tools"}\n' | orchestrator call`,
 		Description: `Reads a JSON object a line: {"id":1,"tool":"grep","args":{…}}. Prints one a line as each call ends:
-{"id","tool","ok","class","text","facts"}. A call without an id gets its number. Calls run in order; those that only read and
+{"id","tool","ok","class","text","facts"}, class only with an error of one. A call without an id gets its number. Calls run in order; those that only read and
 arrive together run side by side. @tools and @skills in place of a tool list what the session sees.
 The tools work on --dir itself. End of input ends the session and everything it started.`,
 		Flags: []cli.Flag{
@@ -74,11 +76,10 @@ The tools work on --dir itself. End of input ends the session and everything it 
 	}
 }
 
-// answer is a line of output: the reply of a tool under the id that its call had. Class is always there.
+// answer is a line of output: the reply of a tool under the id that its call had.
 type answer struct {
 	ID json.RawMessage `json:"id"`
 	tools.Reply
-	Class tools.ErrorClass `json:"class"`
 }
 
 // runCall works through in until its end, or until ctx ends or nobody reads out any more.
@@ -146,6 +147,7 @@ type callSession struct {
 	set    *tools.Set
 	cancel context.CancelCauseFunc // ends it when its output has no reader
 	calls  int
+	begun  bool // the first line has been read
 
 	mu  sync.Mutex // a line at a time
 	out app.Out
@@ -187,6 +189,9 @@ func (s *callSession) do(ctx context.Context, lines []line) {
 		}
 	}
 	for _, l := range lines {
+		if !s.begun {
+			s.begun, l.text = true, bytes.TrimPrefix(l.text, []byte("\ufeff"))
+		}
 		if l.tooLong || strings.TrimSpace(string(l.text)) != "" {
 			s.calls++
 		} else {
@@ -221,15 +226,28 @@ func parse(l line) (p proposal, err error) {
 	if !utf8.Valid(l.text) {
 		return p, errors.New("the line is not UTF-8 text")
 	}
+	const example = `write an object such as {"id":1,"tool":"grep","args":{"pattern":"TODO"}}`
+	if string(bytes.TrimSpace(l.text)) == "null" {
+		return p, errors.New("the line is a JSON null: " + example)
+	}
 	if err := json.Unmarshal(l.text, &p); err != nil {
 		var kind *json.UnmarshalTypeError
 		switch {
 		case errors.As(err, &kind) && kind.Field == "":
-			return p, fmt.Errorf(`the line is a JSON %s: write an object such as {"id":1,"tool":"grep","args":{"pattern":"TODO"}}`, kind.Value)
+			return p, fmt.Errorf("the line is a JSON %s: %s", kind.Value, example)
 		case errors.As(err, &kind):
 			return p, fmt.Errorf("field `%s` is a JSON %s, not a %s", kind.Field, kind.Value, kind.Type)
 		}
 		return p, fmt.Errorf("the line is no JSON object: %v", err)
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(l.text, &fields); err != nil {
+		return p, fmt.Errorf("the line is no JSON object: %v", err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		if !slices.Contains([]string{"id", "tool", "args"}, name) {
+			return p, fmt.Errorf("unknown field %q: there are id, tool and args", budget.Preview(name, 80))
+		}
 	}
 	if p.Tool == nil || *p.Tool == "" {
 		return p, errors.New("missing string field `tool`")
@@ -265,7 +283,7 @@ func (s *callSession) list(what string) tools.Reply {
 func (s *callSession) say(id json.RawMessage, r tools.Reply) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.out.Line(answer{id, r, r.Class}); err != nil {
+	if err := s.out.Line(answer{id, r}); err != nil {
 		s.cancel(fmt.Errorf("write answer: %w", err))
 	}
 }

@@ -91,10 +91,13 @@ func TestCallAnswersEveryLineOnce(t *testing.T) {
 			rt.Fatalf("%d answers to %d lines", len(got), want)
 		}
 		for _, a := range got {
-			for _, key := range []string{"id", "tool", "ok", "class", "text", "facts"} {
+			for _, key := range []string{"id", "tool", "ok", "text", "facts"} {
 				if len(a[key]) == 0 {
 					rt.Fatalf("no %s in %v", key, a)
 				}
+			}
+			if class, there := a["class"]; there && string(class) == `""` {
+				rt.Fatalf("an empty class in %v", a)
 			}
 		}
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/dustin/go-humanize/english"
 	"github.com/urfave/cli/v2"
@@ -35,7 +36,7 @@ func newCollect() *cli.Command {
 		UsageText: `orchestrator collect ID
 orchestrator collect --wait ID ID
 orchestrator collect ID --patch changes.patch`,
-		Description: `The text goes to stdout, byte for byte into a file or pipe; how the job ended goes to stderr and into the exit code.
+		Description: `The text goes to stdout, byte for byte into a file or pipe, readable and with a newline at its end on a terminal; how the job ended goes to stderr and into the exit code. So does what it changed and a patch cannot hold.
 --json prints an object a line.`,
 		Flags: boardFlags(
 			&cli.BoolFlag{Name: "wait", Usage: "wait for jobs that have not ended"},
@@ -69,6 +70,13 @@ func runCollect(ctx context.Context, o collectOptions) error {
 			}
 			entries = append(entries, e)
 		}
+		if o.wait && slices.ContainsFunc(entries, func(e board.Entry) bool { return !e.State.Terminal() }) {
+			stop, err := s.attend(ctx)
+			if err != nil {
+				return err
+			}
+			defer stop()
+		}
 		for i, e := range entries {
 			if o.wait && !e.State.Terminal() {
 				es, err := s.Board.Wait(ctx, e.ID)
@@ -82,13 +90,17 @@ func runCollect(ctx context.Context, o collectOptions) error {
 				return err
 			}
 			entries[i].State = c.State
-			if o.patch != "" {
+			changed := c.Patch != (board.Artifact{})
+			if o.patch != "" && changed {
 				if err := s.savePatch(ctx, c, o.patch); err != nil {
 					return err
 				}
 			}
 			if err := s.print(c, len(entries) > 1); err != nil {
 				return err
+			}
+			if o.patch != "" && !changed {
+				fmt.Fprintf(os.Stderr, "job %s changed no files: no patch was written\n", short(c.ID))
 			}
 		}
 		return app.Ended(entries)
@@ -103,8 +115,16 @@ func (s *session) collect(ctx context.Context, e board.Entry) (collected, error)
 	return collected{e.ID, e.Name, e.Title, r}, nil
 }
 
+// warn says what the patch of the job does not hold.
+func (c collected) warn() {
+	if text := unpatched(c.Result); text != "" {
+		fmt.Fprintf(os.Stderr, "%s %s\n", short(c.ID), text)
+	}
+}
+
 // print writes a result; with a heading where several follow each other.
 func (s *session) print(c collected, heading bool) error {
+	c.warn()
 	if s.out.JSON {
 		return s.out.Line(c)
 	}
@@ -129,9 +149,6 @@ func (s *session) print(c collected, heading bool) error {
 
 // savePatch writes what a job changed; the file appears whole or not at all.
 func (s *session) savePatch(ctx context.Context, c collected, name string) error {
-	if c.Patch == (board.Artifact{}) {
-		return &app.Fault{Code: app.ExitFailed, Err: fmt.Errorf("job %s changed no files: there is no patch", c.ID)}
-	}
 	f, err := os.CreateTemp(filepath.Dir(name), ".patch-*")
 	if err != nil {
 		return fmt.Errorf("write patch: %w", err)

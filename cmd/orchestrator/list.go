@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -57,7 +58,7 @@ func statesOf(names []string) ([]board.State, error) {
 }
 
 func runList(ctx context.Context, o listOptions) error {
-	return o.with(ctx, func(s *session) error {
+	err := o.with(ctx, func(s *session) error {
 		run, err := s.findRun(ctx, o.run)
 		if err != nil {
 			return err
@@ -76,4 +77,11 @@ func runList(ctx context.Context, o listOptions) error {
 		}
 		return s.out.Table(tableHead(), rows)
 	})
+	if o.conn.Data == "" && o.run == "" && errors.Is(err, app.ErrNoBoard) {
+		if o.json {
+			return app.Stdout(true).Value(rowsOf(nil))
+		}
+		return app.Stdout(false).Table(tableHead(), nil) // a project without a board yet has no jobs
+	}
+	return err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"github.com/urfave/cli/v2"
 
@@ -48,6 +49,13 @@ func runLogs(ctx context.Context, o logsOptions) error {
 		if err != nil {
 			return err
 		}
+		if o.follow && !e.State.Terminal() {
+			stop, err := s.attend(ctx)
+			if err != nil {
+				return err
+			}
+			defer stop()
+		}
 		return s.Board.Events(ctx, e.ID, o.follow, func(ev board.Event) error {
 			if o.json {
 				return s.out.Line(ev)
@@ -57,11 +65,37 @@ func runLogs(ctx context.Context, o logsOptions) error {
 	})
 }
 
+// plainJSON writes <, > and & as they are, which encoders escape for the sake of web pages.
+func plainJSON(s string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(s, '\\')
+		if i < 0 || i+1 >= len(s) {
+			return b.String() + s
+		}
+		b.WriteString(s[:i])
+		s = s[i:]
+		escape, n := s[:2], 2
+		if len(s) >= 6 {
+			switch s[:6] {
+			case `\u003c`:
+				escape, n = "<", 6
+			case `\u003e`:
+				escape, n = ">", 6
+			case `\u0026`:
+				escape, n = "&", 6
+			}
+		}
+		b.WriteString(escape)
+		s = s[n:]
+	}
+}
+
 func eventLine(ev board.Event) string {
 	var data bytes.Buffer
 	if err := json.Compact(&data, ev.Data); err != nil {
 		data.Reset()
 		data.Write(ev.Data)
 	}
-	return fmt.Sprintf("%s  e%d  %-14s %s\n", ev.Time.Local().Format("15:04:05.000"), ev.Epoch, app.Field(ev.Kind, 40), app.Field(data.String(), 400))
+	return fmt.Sprintf("%s  e%d  %-14s %s\n", ev.Time.Local().Format("15:04:05.000"), ev.Epoch, app.Field(ev.Kind, 40), app.Field(plainJSON(data.String()), 400))
 }

@@ -27,7 +27,8 @@ and whichever command needs it runs its server. Flags may stand before and after
 what follows -- is never a flag.
 
 Exit codes: 0 done, 1 failed (also lost, denied), 2 usage, 3 partial, 4 killed, 5 cannot connect,
-130 interrupted (143 by SIGTERM).`,
+130 interrupted (143 by SIGTERM, 129 by SIGHUP).`,
+		Flags: []cli.Flag{&cli.BoolFlag{Name: "version", DisableDefaultText: true, Usage: "print the version, as the command does"}},
 		Commands: []*cli.Command{
 			newRun(), newSubmit(), newList(), newShow(), newLogs(), newCollect(), newKill(), newWatch(), newWorkers(),
 			newServe(), newTools(), newCall(), newVersion(),

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/dustin/go-humanize/english"
 	"github.com/urfave/cli/v2"
 
 	"muster/board"
@@ -29,6 +30,7 @@ type report struct {
 	Run     string      `json:"run"`
 	Jobs    []row       `json:"jobs"`
 	Results []collected `json:"results,omitempty"` // of the jobs that nothing comes after
+	leftOut
 }
 
 func newRun() *cli.Command {
@@ -41,6 +43,7 @@ echo "a long prompt" | orchestrator run - --model script:turns.json`,
 		Description: `The result of the jobs that nothing comes after goes to stdout, the board to stderr. Jobs work on a private copy of --dir
 as it is now; what they change is kept as a patch with their result (orchestrator collect ID --patch FILE).
 
+When its own jobs have ended it prints their result, claims no more, and finishes what it still runs for others.
 Ctrl-C once: no new job starts, what runs is handed back to the queue, the board stays. Twice: at once.`,
 		Flags: boardFlags(append(append(submissionFlags(), app.CrewFlags()...),
 			&cli.IntFlag{Name: "workers", DefaultText: "1, or 0 with --connect", Usage: "workers in this process"},
@@ -67,6 +70,7 @@ Ctrl-C once: no new job starts, what runs is handed back to the queue, the board
 			if o.submission, err = submissionOf(c); err != nil {
 				return err
 			}
+			o.submission.quiet = o.quiet
 			if o.job.Pool != "" {
 				o.crew.Pools = []string{o.job.Pool}
 			}
@@ -88,50 +92,44 @@ func runRun(ctx context.Context, o runOptions) error {
 		return err
 	}
 	return o.with(ctx, func(s *session) error {
-		entries, err := s.submit(ctx, o.submission, jobs)
+		entries, out, err := s.submit(ctx, o.submission, jobs)
 		if err != nil {
 			return err
 		}
+		r := report{Run: entries[0].Run, leftOut: out}
 		begun := time.Now()
+		ctx, cancel := context.WithCancelCause(ctx)
+		defer cancel(nil)
+		if o.crew.Workers == 0 && s.Hold != nil {
+			o.crew = app.Steward()
+		}
+		shift, err := o.crew.Start(ctx, s.Board, s.log, cancel)
+		if err != nil {
+			return err
+		}
 		v := newView(os.Stderr, o.quiet)
-		if err := s.work(ctx, o.crew, entries, v); err != nil {
-			s.footer(os.Stderr, entries[0].Run, v.sorted(), begun, o.quiet)
+		if err := s.await(ctx, entries, v); err != nil {
+			cancel(nil)
+			err = errors.Join(err, shift.Wait())
+			s.footer(os.Stderr, r.Run, v.sorted(), begun, o.quiet)
 			return err
 		}
-		last, err := s.results(ctx, jobs, v)
-		if err != nil {
+		shift.Drain()
+		if err := s.deliver(ctx, o, jobs, r, v); err != nil {
+			cancel(nil)
+			return errors.Join(err, shift.Wait())
+		}
+		s.footer(os.Stderr, r.Run, v.sorted(), begun, o.quiet)
+		if err := finish(shift); err != nil {
 			return err
 		}
-		all := v.sorted()
-		if o.json {
-			err = s.out.Value(report{entries[0].Run, rowsOf(all), last})
-		} else {
-			for _, c := range last {
-				if c.Text != "" && !strings.HasSuffix(c.Text, "\n") {
-					c.Text += "\n" // for people; collect gives it as it is
-				}
-				if err = s.print(c, len(last) > 1); err != nil {
-					break
-				}
-			}
-		}
-		if err != nil {
-			return err
-		}
-		s.footer(os.Stderr, entries[0].Run, all, begun, o.quiet)
-		return app.Ended(roots(all))
+		return app.Ended(roots(v.sorted()))
 	})
 }
 
-// work runs the crew until every submitted job has ended.
-func (s *session) work(ctx context.Context, c app.Crew, submitted []board.Entry, v *view) error {
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	wait, err := c.Start(ctx, s.Board, s.log, cancel)
-	if err != nil {
-		return err
-	}
-	err = s.follow(ctx, board.Filter{Run: submitted[0].Run}, v, nil, func(es []board.Entry) bool {
+// await shows the run until every submitted job has ended.
+func (s *session) await(ctx context.Context, submitted []board.Entry, v *view) error {
+	err := s.follow(ctx, board.Filter{Run: submitted[0].Run}, v, nil, func(es []board.Entry) bool {
 		left := map[string]bool{}
 		for _, e := range submitted {
 			left[e.ID] = true
@@ -146,8 +144,50 @@ func (s *session) work(ctx context.Context, c app.Crew, submitted []board.Entry,
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
-	cancel(nil)
-	return errors.Join(err, wait())
+	return err
+}
+
+// deliver prints the results.
+func (s *session) deliver(ctx context.Context, o runOptions, jobs []board.Job, r report, v *view) error {
+	last, err := s.results(ctx, jobs, v)
+	if err != nil {
+		return err
+	}
+	if o.json {
+		for _, c := range last {
+			c.warn()
+		}
+		r.Jobs, r.Results = rowsOf(v.sorted()), last
+		return s.out.Value(r)
+	}
+	for _, c := range last {
+		if c.Text != "" && !strings.HasSuffix(c.Text, "\n") {
+			c.Text += "\n" // for people; collect gives it as it is
+		}
+		if err := s.print(c, len(last) > 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// finish lets a crew that claims no more end what it still runs for others, and says so where that is not done at once.
+func finish(shift *app.Shift) error {
+	done := make(chan error, 1)
+	go func() { done <- shift.Wait() }()
+	tick := time.NewTicker(300 * time.Millisecond)
+	defer tick.Stop()
+	for {
+		select {
+		case err := <-done:
+			return err
+		case <-tick.C:
+		}
+		if n := shift.Busy(); n > 0 {
+			fmt.Fprintf(os.Stderr, "finishing %s of other runs; Ctrl-C hands them back\n", english.Plural(n, "job", ""))
+			return <-done
+		}
+	}
 }
 
 // results collects the jobs that no other comes after.
@@ -201,10 +241,10 @@ func (s *session) footer(w io.Writer, run string, entries []board.Entry, begun t
 		return
 	}
 	if unfinished {
-		fmt.Fprintf(w, "what has not ended stays on the board: orchestrator serve %s goes on, orchestrator kill %s %s ends it\n", s.where(), short(run), s.where())
+		fmt.Fprintf(w, "what has not ended stays on the board: %s goes on, %s ends it\n", s.command("serve"), s.command("kill", short(run)))
 		return
 	}
-	fmt.Fprintf(w, "kept in %s; look closer: orchestrator show %s %s\n", s.kept(), short(last[len(last)-1].ID), s.where())
+	fmt.Fprintf(w, "kept in %s; look closer: %s\n", s.kept(), s.command("show", short(last[len(last)-1].ID)))
 }
 
 // kept says where the board is.

@@ -28,7 +28,7 @@ func newServe() *cli.Command {
 		UsageText: `orchestrator serve
 orchestrator serve --slots 0                       (the server only)
 orchestrator serve --connect nats://host:4222      (a board on another server)`,
-		Description: `Prints how workers connect, then works until SIGINT or SIGTERM: the first hands back what runs and stops, the second ends at once.`,
+		Description: `Prints how workers connect, then works until SIGINT, SIGTERM or SIGHUP: the first hands back what runs and stops, the second ends at once.`,
 		Flags: boardFlags(append(app.CrewFlags(),
 			&cli.StringSliceFlag{Name: "pool", Usage: "`POOL` that its workers serve; may be repeated (default: default)"},
 			app.JSONFlag())...),
@@ -43,7 +43,7 @@ orchestrator serve --connect nats://host:4222      (a board on another server)`,
 			}
 			w.Pools = c.StringSlice("pool")
 			if w.Slots == 0 {
-				w.Workers, w.Slots = 1, -1 // a steward: somebody must look after what nobody holds
+				w.Workers, w.Slots = 1, -1 // somebody must look after what nobody holds
 			}
 			return runServe(c.Context, serveOptions{b, w})
 		},
@@ -54,7 +54,7 @@ func runServe(ctx context.Context, o serveOptions) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	return o.with(ctx, func(s *session) error {
-		wait, err := o.crew.Start(ctx, s.Board, s.log, cancel)
+		shift, err := o.crew.Start(ctx, s.Board, s.log, cancel)
 		if err != nil {
 			return err
 		}
@@ -62,7 +62,7 @@ func runServe(ctx context.Context, o serveOptions) error {
 			cancel(err)
 		}
 		<-ctx.Done()
-		if err := wait(); err != nil {
+		if err := shift.Wait(); err != nil {
 			return err
 		}
 		if app.Interrupted(ctx) != nil {
@@ -83,9 +83,11 @@ func (s *session) announce(c app.Crew) error {
 	}
 	text := fmt.Sprintf("board on %s, %d slots here\n", v.URL, v.Slots)
 	if v.NKey != "" {
-		text += fmt.Sprintf("kept in %s\nmore workers on this machine: worker --connect %s --nkey %s\n", v.Data, v.URL, quote(v.NKey))
+		text += fmt.Sprintf("kept in %s\nmore workers on this machine: worker --connect %s --nkey %s%s\n", v.Data, v.URL, quote(v.NKey), s.conn.Settings())
+	} else if s.conn.Env {
+		text += fmt.Sprintf("more workers: worker%s, with the same NATS_URL\n", s.conn.Settings())
 	} else {
-		text += fmt.Sprintf("more workers: worker --connect %s\n", v.URL)
+		text += fmt.Sprintf("more workers: worker --connect %s%s\n", v.URL, s.conn.Settings())
 	}
 	return s.out.Text(text)
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,7 @@ func boardFlags(more ...cli.Flag) []cli.Flag {
 
 func boardOptionsOf(c *cli.Context) (boardOptions, error) {
 	conn, err := app.ConnectionOf(c)
+	conn.Existing = slices.Contains([]string{"list", "show", "logs", "collect", "kill", "watch", "workers"}, c.Command.Name)
 	return boardOptions{conn: conn, dir: c.String("dir"), level: c.String("log-level"), json: c.Bool("json")}, err
 }
 
@@ -43,6 +45,7 @@ type session struct {
 	conn    app.Connection
 	project app.Project
 	log     zerolog.Logger
+	lines   *app.Lines // where log goes
 	out     app.Out
 }
 
@@ -51,7 +54,7 @@ func (o boardOptions) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	log, err := app.Logger(os.Stderr, o.level)
+	log, lines, err := app.Logger(os.Stderr, o.level)
 	if err != nil {
 		return nil, err
 	}
@@ -59,7 +62,7 @@ func (o boardOptions) open(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &session{Link: l, conn: o.conn, project: p, log: log, out: app.Stdout(o.json)}, nil
+	return &session{Link: l, conn: o.conn, project: p, log: log, lines: lines, out: app.Stdout(o.json)}, nil
 }
 
 // with opens the board, runs fn and closes it again.
@@ -84,22 +87,52 @@ func embed(ctx context.Context, dir string, log func(string)) (*app.Hold, error)
 	return &app.Hold{Conn: s.Conn(), URL: s.URL(), KeyFile: s.KeyFile(), Owner: s.Owner, Close: s.Close}, nil
 }
 
-// where names the board for a person, as the flags that reach it from the same folder.
+// attend looks after the board while a command of its own waits on it: the command may be all that is left of those that shared the embedded
+// server. Call what it returns.
+func (s *session) attend(ctx context.Context) (stop func(), err error) {
+	if s.Hold == nil {
+		return func() {}, nil
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	shift, err := app.Steward().Start(ctx, s.Board, s.log, func(err error) { s.log.Warn().Err(err).Msg("look after the board") })
+	if err != nil {
+		cancel(nil)
+		return nil, err
+	}
+	return func() {
+		cancel(nil)
+		_ = shift.Wait() // a steward that could not go on has said so
+	}, nil
+}
+
+// command is a command line that reaches the same board from the same folder, for a person.
+func (s *session) command(words ...string) string {
+	return strings.TrimSpace("orchestrator " + strings.Join(words, " ") + " " + s.where())
+}
+
+// where names the board as flags. What NATS_URL says need not be said again.
 func (s *session) where() string {
+	prefix := ""
+	if p := s.conn.Prefix; p != "" && p != os.Getenv("MUSTER_PREFIX") {
+		prefix = " --prefix " + quote(p)
+	}
 	if s.Data == "" {
 		flags := "--connect " + quote(s.Where)
+		if s.conn.Env {
+			flags = ""
+		}
 		if s.conn.NKey != "" {
 			flags += " --nkey " + quote(s.conn.NKey)
 		}
 		if s.conn.Creds != "" {
 			flags += " --creds " + quote(s.conn.Creds)
 		}
-		return flags
+		return strings.TrimSpace(flags + prefix)
 	}
-	if s.Data == s.project.DataDir() {
-		return "--dir " + quote(s.project.Dir)
+	if usual, err := s.project.DataDir(); err == nil && s.Data == usual {
+		return "--dir " + quote(s.project.Dir) + prefix
 	}
-	return "--data " + quote(s.Data)
+	return "--data " + quote(s.Data) + prefix
 }
 
 // quote makes one word of a path for a shell.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -21,7 +22,8 @@ type showOptions struct {
 // shown is what show --json prints: the row of list, and the specification.
 type shown struct {
 	row
-	Spec board.Job `json:"spec"`
+	Spec  board.Job       `json:"spec"`
+	Facts json.RawMessage `json:"facts,omitempty"` // of the result
 }
 
 func newShow() *cli.Command {
@@ -54,15 +56,21 @@ func runShow(ctx context.Context, o showOptions) error {
 		if err != nil {
 			return err
 		}
-		if o.json {
-			return s.out.Value(shown{rowOf(e), spec})
+		var r board.Result
+		if e.State.Terminal() && e.ResultSeq > 0 {
+			if r, err = s.Board.Collect(ctx, e.ID); err != nil {
+				s.log.Warn().Err(err).Str("job", e.ID).Msg("read the result") // what the board says of the job is there all the same
+			}
 		}
-		return s.out.Text(describe(e, spec, time.Now()))
+		if o.json {
+			return s.out.Value(shown{rowOf(e), spec, r.Facts})
+		}
+		return s.out.Text(describe(e, spec, r, time.Now()))
 	})
 }
 
 // describe is a job for people; s.out sanitises it on a terminal.
-func describe(e board.Entry, spec board.Job, now time.Time) string {
+func describe(e board.Entry, spec board.Job, r board.Result, now time.Time) string {
 	var b strings.Builder
 	line := func(name, format string, a ...any) {
 		if text := fmt.Sprintf(format, a...); text != "" {
@@ -106,6 +114,7 @@ func describe(e board.Entry, spec board.Job, now time.Time) string {
 	}
 	if e.State.Terminal() {
 		line("result", "%s: %s", humanize.IBytes(uint64(max(e.ResultLen, 0))), e.Preview)
+		line("left out", "%s", unpatched(r))
 		line("", "orchestrator collect %s", short(e.ID))
 	}
 	return b.String()

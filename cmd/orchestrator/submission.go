@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 	"strings"
-	"unicode/utf8"
+	"time"
 
 	"github.com/google/uuid"
 	"github.com/urfave/cli/v2"
@@ -22,28 +22,24 @@ import (
 	"muster/tools/workspace"
 )
 
-const (
-	maxPromptBytes = 1 << 20
-	maxPlanBytes   = 1 << 20 // what is read of a plan; its own, lower bound is in package agents
-)
-
 // submission is a prompt or a plan, and what its jobs have in common.
 type submission struct {
 	prompt  string // the text, already read
 	plan    string // a file
 	inPlace bool
+	quiet   bool      // nothing is told but what a person must know
 	job     board.Job // model, profile, mode, caps, title, pool for every job
 	model   string    // for jobs that name none
 }
 
 func submissionFlags() []cli.Flag {
 	return []cli.Flag{
-		&cli.StringFlag{Name: "plan", Usage: "run the jobs of a plan `FILE` (YAML)"},
+		&cli.StringFlag{Name: "plan", Usage: "run the jobs of a plan `FILE` (YAML), which may be a pipe"},
 		&cli.StringFlag{Name: "prompt-file", Usage: "take the prompt from `FILE`"},
 		&cli.StringFlag{Name: "model", EnvVars: []string{"MUSTER_MODEL"}, Usage: "`PROVIDER:MODEL` for jobs that name none, such as script:FILE"},
-		&cli.StringFlag{Name: "profile", Usage: "what kind of agent does the prompt (default: general)"},
-		&cli.StringFlag{Name: "mode", Usage: "what agents may do: " + strings.Join(tools.Modes(), ", ")},
-		&cli.StringFlag{Name: "caps", Usage: "limits of the tools, `KEY=VALUE,…`, such as preset=compact,grep_matches=100"},
+		&cli.StringFlag{Name: "profile", Usage: "what kind of agent does the prompt, and the jobs of a plan that name none (default: general)"},
+		&cli.StringFlag{Name: "mode", Usage: "the most that agents may do: " + strings.Join(tools.Modes(), ", ") + "; of this and a plan's mode the narrower counts"},
+		&cli.StringFlag{Name: "caps", Usage: "limits of the tools, `KEY=VALUE,…`, such as preset=compact,grep_matches=100; they win over a plan's"},
 		&cli.StringFlag{Name: "title", Usage: "of the job on the board"},
 		&cli.StringFlag{Name: "pool", Usage: "of the workers that may do it (default: default)"},
 		&cli.BoolFlag{Name: "in-place", Usage: "work on the folder itself instead of a private copy of it; nothing protects your files then"},
@@ -76,7 +72,7 @@ func submissionOf(c *cli.Context) (submission, error) {
 		}
 	}
 	if s.plan == "" {
-		s.prompt, err = readPrompt(c.Args().First(), c.String("prompt-file"))
+		s.prompt, err = readPrompt(c.Context, c.Args().First(), c.String("prompt-file"))
 	}
 	return s, err
 }
@@ -96,55 +92,22 @@ func choice(text string) (budget.Choice, error) {
 	return ch, nil
 }
 
-func readPrompt(arg, file string) (string, error) {
-	var text []byte
-	var err error
-	switch {
-	case file != "":
-		text, err = readBounded(file, maxPromptBytes)
-	case arg == "-":
-		text, err = readAll(os.Stdin, "standard input", maxPromptBytes)
-	default:
-		text = []byte(arg)
-	}
-	if err != nil {
-		return "", app.Usage("prompt: %w", err)
-	}
-	if !utf8.Valid(text) {
-		return "", app.Usage("the prompt is not UTF-8 text")
-	}
-	if strings.TrimSpace(string(text)) == "" {
-		return "", app.Usage("the prompt is empty")
-	}
-	return string(text), nil
-}
-
-func readBounded(name string, limit int64) ([]byte, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return readAll(f, name, limit)
-}
-
-func readAll(r io.Reader, name string, limit int64) ([]byte, error) {
-	b, err := io.ReadAll(io.LimitReader(r, limit+1))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	if int64(len(b)) > limit {
-		return nil, fmt.Errorf("%s has more than %d bytes", name, limit)
-	}
-	return b, nil
-}
-
 // jobs makes the jobs, with everything checked that can be before a board is asked: a mistake costs nothing and leaves nothing.
 func (s submission) jobs(ctx context.Context, p app.Project) ([]board.Job, error) {
+	profiles, err := agents.Profiles()
+	if err != nil {
+		return nil, fmt.Errorf("built-in profiles: %w", err)
+	}
+	if _, err := profileNamed(s.job.Profile, profiles); err != nil {
+		return nil, app.Usage("--profile: %w", err) // also where every job of a plan names its own
+	}
 	base := s.job
 	var jobs []board.Job
 	if s.plan != "" {
-		data, err := readBounded(s.plan, maxPlanBytes)
+		data, err := readInput(ctx, s.plan, maxPlanBytes)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
 		if err != nil {
 			return nil, app.Usage("plan: %w", err)
 		}
@@ -167,10 +130,6 @@ func (s submission) jobs(ctx context.Context, p app.Project) ([]board.Job, error
 		base.ID, base.Run = id.String(), id.String()
 		jobs = []board.Job{base}
 	}
-	profiles, err := agents.Profiles()
-	if err != nil {
-		return nil, fmt.Errorf("built-in profiles: %w", err)
-	}
 	for i := range jobs {
 		if err := s.settle(&jobs[i], profiles); err != nil {
 			return nil, err
@@ -179,27 +138,34 @@ func (s submission) jobs(ctx context.Context, p app.Project) ([]board.Job, error
 	return jobs, nil
 }
 
-// settle gives a job its model and checks that there is one.
-func (s submission) settle(j *board.Job, profiles []agents.Profile) error {
-	name := j.Profile
+// profileNamed is the profile of a name, which may be empty.
+func profileNamed(name string, profiles []agents.Profile) (agents.Profile, error) {
 	if name == "" {
 		name = agents.DefaultProfile
 	}
-	at := slices.IndexFunc(profiles, func(p agents.Profile) bool { return p.Name == name })
-	if at < 0 {
-		names := make([]string, 0, len(profiles))
-		for _, p := range profiles {
-			names = append(names, p.Name)
+	names := make([]string, 0, len(profiles))
+	for _, p := range profiles {
+		if p.Name == name {
+			return p, nil
 		}
-		return app.Usage("job %q: no profile %q: there are %s", j.Title, name, strings.Join(names, ", "))
+		names = append(names, p.Name)
+	}
+	return agents.Profile{}, fmt.Errorf("no profile %q: there are %s", name, strings.Join(names, ", "))
+}
+
+// settle gives a job its model and checks that there is one.
+func (s submission) settle(j *board.Job, profiles []agents.Profile) error {
+	profile, err := profileNamed(j.Profile, profiles)
+	if err != nil {
+		return app.Usage("job %q: %w", j.Title, err)
 	}
 	if len(j.Steps) > 0 {
 		return nil
 	}
-	if j.Model == "" && profiles[at].Model == "" {
+	if j.Model == "" && profile.Model == "" {
 		j.Model = s.model
 	}
-	if j.Model == "" && profiles[at].Model == "" {
+	if j.Model == "" && profile.Model == "" {
 		return &app.Fault{
 			Code: app.ExitUsage, Err: fmt.Errorf("job %q: no model", j.Title),
 			Hint: "A prompt needs a model: --model script:FILE (or MUSTER_MODEL) plays a script of turns, which needs no key.\n" +
@@ -218,11 +184,14 @@ func (s submission) settle(j *board.Job, profiles []agents.Profile) error {
 	return nil
 }
 
-// submit puts what the jobs need beside them into the artifact store, and the jobs on the board.
-func (s *session) submit(ctx context.Context, sub submission, jobs []board.Job) ([]board.Entry, error) {
-	base, err := s.base(ctx, sub.inPlace)
+// submit puts what the jobs need beside them into the artifact store, and the jobs on the board. What their copy of the folder does not hold is said.
+func (s *session) submit(ctx context.Context, sub submission, jobs []board.Job) ([]board.Entry, leftOut, error) {
+	base, out, err := s.base(ctx, sub)
 	if err != nil {
-		return nil, err
+		return nil, out, err
+	}
+	if text := out.text(); text != "" {
+		fmt.Fprintln(os.Stderr, text)
 	}
 	scripts := map[string]string{}
 	for i := range jobs {
@@ -234,7 +203,7 @@ func (s *session) submit(ctx context.Context, sub submission, jobs []board.Job) 
 		if scripts[file] == "" {
 			a, err := s.putFile(ctx, file)
 			if err != nil {
-				return nil, err
+				return nil, out, err
 			}
 			scripts[file] = "script:sha256:" + a.SHA256
 		}
@@ -242,9 +211,9 @@ func (s *session) submit(ctx context.Context, sub submission, jobs []board.Job) 
 	}
 	entries, err := s.Board.Submit(ctx, jobs...)
 	if err != nil {
-		return nil, fmt.Errorf("submit: %w", err)
+		return nil, out, fmt.Errorf("submit: %w", err)
 	}
-	return entries, nil
+	return entries, out, nil
 }
 
 func (s *session) putFile(ctx context.Context, name string) (board.Artifact, error) {
@@ -260,33 +229,54 @@ func (s *session) putFile(ctx context.Context, name string) (board.Artifact, err
 	return a, nil
 }
 
+// slowCopy is how long a copy may take before a person is told why nothing happens.
+const slowCopy = 2 * time.Second
+
 // base is the folder as the jobs get it: a snapshot in the artifact store, or the folder itself.
-func (s *session) base(ctx context.Context, inPlace bool) (board.Base, error) {
+func (s *session) base(ctx context.Context, sub submission) (board.Base, leftOut, error) {
 	dir := s.project.Dir
-	if inPlace {
-		return board.Base{InPlace: dir}, nil
+	if sub.inPlace {
+		return board.Base{InPlace: dir}, leftOut{}, nil
 	}
-	cache, err := workspace.OpenCache(app.CacheDir())
+	if !sub.quiet {
+		patience := time.AfterFunc(slowCopy, func() {
+			fmt.Fprintf(os.Stderr, "making the private copy of %s that jobs work on; it is large\n", app.Field(dir, 200))
+		})
+		defer patience.Stop()
+	}
+	base, out, err := s.snapshot(ctx, dir)
 	if err != nil {
-		return board.Base{}, err
+		err = fmt.Errorf("take a snapshot of %s: %w", dir, err)
+	}
+	return base, out, err
+}
+
+func (s *session) snapshot(ctx context.Context, dir string) (board.Base, leftOut, error) {
+	place, err := app.CacheDir()
+	if err != nil {
+		return board.Base{}, leftOut{}, err
+	}
+	cache, err := workspace.OpenCache(place)
+	if err != nil {
+		return board.Base{}, leftOut{}, err
 	}
 	// Through a file, since storing may have to begin anew, and what is stored already is not sent again.
 	f, err := os.CreateTemp("", "muster-snapshot-*")
 	if err != nil {
-		return board.Base{}, fmt.Errorf("take a snapshot of %s: %w", dir, err)
+		return board.Base{}, leftOut{}, err
 	}
 	defer f.Close()
 	defer os.Remove(f.Name())
 	snap, err := cache.Snapshot(ctx, dir, f)
 	if err != nil {
-		return board.Base{}, fmt.Errorf("take a snapshot of %s: %w", dir, err)
+		return board.Base{}, leftOut{}, err
 	}
 	if _, err := f.Seek(0, io.SeekStart); err != nil {
-		return board.Base{}, fmt.Errorf("take a snapshot of %s: %w", dir, err)
+		return board.Base{}, leftOut{}, err
 	}
 	pack, err := s.Board.Put(ctx, f)
 	if err != nil {
-		return board.Base{}, fmt.Errorf("store the snapshot of %s: %w", dir, err)
+		return board.Base{}, leftOut{}, fmt.Errorf("store it: %w", err)
 	}
-	return board.Base{Commit: snap.Commit, Pack: pack, Origin: app.Origin(dir)}, nil
+	return board.Base{Commit: snap.Commit, Pack: pack, Origin: app.Origin(dir)}, leftOutOf(snap.Left), nil
 }

@@ -4,9 +4,11 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/urfave/cli/v2"
 
+	"muster/board"
 	"muster/cmd/internal/app"
 )
 
@@ -46,12 +48,12 @@ func runSubmit(ctx context.Context, o submitOptions) error {
 		return err
 	}
 	return o.with(ctx, func(s *session) error {
-		entries, err := s.submit(ctx, o.submission, jobs)
+		entries, out, err := s.submit(ctx, o.submission, jobs)
 		if err != nil {
 			return err
 		}
 		if o.json {
-			err = s.out.Value(report{Run: entries[0].Run, Jobs: rowsOf(entries)})
+			err = s.out.Value(report{Run: entries[0].Run, Jobs: rowsOf(entries), leftOut: out})
 		} else {
 			rows := make([][]string, 0, len(entries))
 			for _, e := range entries {
@@ -62,8 +64,8 @@ func runSubmit(ctx context.Context, o submitOptions) error {
 		if err != nil {
 			return err
 		}
-		if ws, err := s.Board.Workers(ctx); err == nil && len(ws) == 0 {
-			fmt.Fprintf(os.Stderr, "no worker serves this board now; orchestrator serve %s starts some\n", s.where())
+		if ws, err := s.Board.Workers(ctx); err == nil && !slices.ContainsFunc(ws, func(w board.WorkerInfo) bool { return w.Slots > 0 }) {
+			fmt.Fprintf(os.Stderr, "no worker serves this board now; %s starts some\n", s.command("serve"))
 		}
 		return nil
 	})

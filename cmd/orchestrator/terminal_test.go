@@ -151,6 +151,9 @@ jobs:
     steps: [{tool: list_dir}]
 `})
 	data := filepath.Join(t.TempDir(), "data")
+	if out, err := program(t, "submit", "--data", data, "--dir", dir, "--plan", filepath.Join(dir, "plan.yaml")).CombinedOutput(); err != nil {
+		t.Fatalf("submit: %v\n%s", err, out) // makes the board
+	}
 	stop, done := make(chan struct{}), make(chan struct{})
 	go func() {
 		defer close(done)

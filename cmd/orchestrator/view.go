@@ -25,7 +25,7 @@ type view struct {
 	size    func() (columns, rows int) // nil: no terminal, lines
 	mu      sync.Mutex
 	entries map[string]board.Entry
-	drawn   int // lines of the table on the screen
+	drawn   []string // lines of the table on the screen
 	dirty   bool
 }
 
@@ -38,8 +38,8 @@ func newView(f *os.File, quiet bool) *view {
 	case app.Interactive(f):
 		v.size = func() (int, int) {
 			w, h, err := term.GetSize(int(f.Fd()))
-			if err != nil {
-				return 80, 24
+			if err != nil || w <= 0 || h <= 0 {
+				return 80, 24 // what a terminal is that does not say
 			}
 			return w, h
 		}
@@ -85,8 +85,8 @@ func (v *view) sorted() []board.Entry {
 	return out
 }
 
-// draw brings the table on the screen up to date.
-func (v *view) draw() {
+// draw brings the table on the screen up to date; the last time it shows what shall stay there.
+func (v *view) draw(last bool) {
 	if v.size == nil {
 		return
 	}
@@ -95,21 +95,49 @@ func (v *view) draw() {
 	defer v.mu.Unlock()
 	v.dirty = false
 	columns, rows := v.size()
-	lines := tableLines(entries, time.Now(), columns, rows)
-	var b strings.Builder
-	if v.drawn > 0 {
-		fmt.Fprintf(&b, "\x1b[%dF\x1b[J", v.drawn)
+	switch {
+	case !last:
+		v.write(nil, tableLines(entries, time.Now(), columns, rows))
+	case len(entries) <= lastJobs:
+		v.write(nil, tableLines(entries, time.Now(), columns, lastJobs+headRows))
+	default:
+		v.write(nil, []string{counts(entries)})
 	}
-	for _, l := range lines {
+}
+
+// print writes lines of another origin above the table.
+func (v *view) print(p []byte) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.write(p, v.drawn)
+}
+
+// write takes the table off the screen and writes text and table; callers hold mu.
+func (v *view) write(text []byte, table []string) {
+	var b strings.Builder
+	if len(v.drawn) > 0 {
+		fmt.Fprintf(&b, "\x1b[%dF\x1b[J", len(v.drawn))
+	}
+	b.Write(text)
+	for _, l := range table {
 		b.WriteString(l + "\n")
 	}
 	_, _ = io.WriteString(v.w, b.String()) // a terminal that is gone needs no board
-	v.drawn = len(lines)
+	v.drawn = table
 }
 
-// tableLines is the table of the entries in at most rows-1 lines: who works first stays, who ended long ago goes.
+const (
+	lastJobs = 40 // at most in the table that stays; of more it tells the number by state
+	headRows = 5  // on a lower terminal a job is worth more than the head of its column
+)
+
+// tableLines is the table of the entries in at most rows-1 lines: what runs first stays, what ended long ago goes.
 func tableLines(entries []board.Entry, now time.Time, columns, rows int) []string {
-	room := max(rows-3, 1)
+	head, room := tableHead(), rows-3
+	if rows < headRows {
+		head, room = nil, rows-2
+	}
+	room = max(room, 1)
 	shown := tree(entries)
 	hidden := 0
 	if len(shown) > room {
@@ -126,27 +154,32 @@ func tableLines(entries []board.Entry, now time.Time, columns, rows int) []strin
 	for _, e := range shown {
 		cell = append(cell, cells(e, now))
 	}
-	lines := app.FormatTable(tableHead(), cell, columns)
-	last := counts(entries)
-	if hidden > 0 {
-		last += fmt.Sprintf("  (%d of %d shown)", len(shown), len(entries))
+	lines := app.FormatTable(head, cell, columns)
+	if rows < 3 && len(shown) > 0 {
+		return lines
 	}
-	return append(lines, last)
+	sum := counts(entries)
+	if hidden > 0 {
+		sum += fmt.Sprintf("  (%d of %d shown)", len(shown), len(entries))
+	}
+	return append(lines, app.FormatTable(nil, [][]string{{sum}}, columns)...)
 }
 
 // need orders entries by how much a person wants to see them.
 func need(e board.Entry) int {
 	switch e.State {
-	case board.Running, board.Waiting:
+	case board.Running:
 		return 0
-	case board.Failed, board.Lost, board.Denied, board.Killed, board.Partial:
+	case board.Waiting:
 		return 1
-	case board.Queued:
+	case board.Failed, board.Lost, board.Denied, board.Killed, board.Partial:
 		return 2
-	case board.Blocked:
+	case board.Queued:
 		return 3
+	case board.Blocked:
+		return 4
 	}
-	return 4
+	return 5
 }
 
 // errEnough ends a watch that has seen what it waited for.
@@ -156,6 +189,10 @@ var errEnough = errors.New("enough")
 func (s *session) follow(ctx context.Context, f board.Filter, v *view, each func(board.Entry) error, enough func([]board.Entry) bool) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if v.size != nil && s.lines.Terminal() {
+		s.lines.Through(v.print)
+		defer s.lines.Through(nil)
+	}
 	drawn := make(chan struct{})
 	go func() {
 		defer close(drawn)
@@ -182,7 +219,7 @@ func (s *session) follow(ctx context.Context, f board.Filter, v *view, each func
 	done := check()
 	cancel()
 	<-drawn
-	v.draw()
+	v.draw(true)
 	if done || errors.Is(err, errEnough) {
 		return nil
 	}
@@ -205,7 +242,7 @@ func (v *view) keepDrawing(ctx context.Context) {
 		dirty := v.dirty
 		v.mu.Unlock()
 		if dirty || n%8 == 0 { // the clocks of what runs go on without any change
-			v.draw()
+			v.draw(false)
 		}
 	}
 }

@@ -43,6 +43,11 @@ func runWatch(ctx context.Context, o watchOptions) error {
 		if err != nil {
 			return err
 		}
+		stop, err := s.attend(ctx)
+		if err != nil {
+			return err
+		}
+		defer stop()
 		var each func(board.Entry) error
 		if o.json {
 			each = func(e board.Entry) error { return s.out.Line(rowOf(e)) }

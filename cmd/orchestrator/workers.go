@@ -2,7 +2,8 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"errors"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -30,7 +31,8 @@ orchestrator workers --connect nats://host:4222 --json`,
 }
 
 func runWorkers(ctx context.Context, o boardOptions) error {
-	return o.with(ctx, func(s *session) error {
+	head := []string{"WORKER", "HOST", "PID", "VERSION", "POOLS", "RUNNING", "SLOTS", "WAITING", "SANDBOX", "UP", "JOBS"}
+	err := o.with(ctx, func(s *session) error {
 		ws, err := s.Board.Workers(ctx)
 		if err != nil {
 			return err
@@ -38,17 +40,32 @@ func runWorkers(ctx context.Context, o boardOptions) error {
 		if o.json {
 			return s.out.Value(append([]board.WorkerInfo{}, ws...))
 		}
+		parked, err := s.Board.List(ctx, board.Filter{States: []board.State{board.Waiting}})
+		if err != nil {
+			return err
+		}
 		rows := make([][]string, 0, len(ws))
 		for _, w := range ws {
-			running := make([]string, 0, len(w.Running))
+			jobs := make([]string, 0, len(w.Running))
+			waiting := 0 // for children: such a job holds no slot
 			for _, id := range w.Running {
-				running = append(running, short(id))
+				jobs = append(jobs, short(id))
+				if slices.ContainsFunc(parked, func(e board.Entry) bool { return e.ID == id }) {
+					waiting++
+				}
 			}
 			rows = append(rows, []string{
 				app.Field(w.ID, 40), app.Field(w.Host, 30), strconv.Itoa(w.PID), app.Field(w.Version, 30), app.Field(strings.Join(w.Pools, ","), 40),
-				fmt.Sprintf("%d/%d", len(w.Running), w.Slots), app.Field(w.Sandbox, 20), span(time.Since(w.Started)), app.Field(strings.Join(running, " "), 120),
+				strconv.Itoa(len(w.Running) - waiting), strconv.Itoa(w.Slots), strconv.Itoa(waiting), app.Field(w.Sandbox, 20), span(time.Since(w.Started)), app.Field(strings.Join(jobs, " "), 120),
 			})
 		}
-		return s.out.Table([]string{"WORKER", "HOST", "PID", "VERSION", "POOLS", "SLOTS", "SANDBOX", "UP", "RUNNING"}, rows)
+		return s.out.Table(head, rows)
 	})
+	if o.conn.Data == "" && errors.Is(err, app.ErrNoBoard) {
+		if o.json {
+			return app.Stdout(true).Value([]board.WorkerInfo{})
+		}
+		return app.Stdout(false).Table(head, nil) // a project without a board yet has none
+	}
+	return err
 }

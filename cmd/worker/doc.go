@@ -1,7 +1,7 @@
 // Command worker does the jobs of a board that is kept elsewhere: it connects to a NATS server, claims jobs of its pools while it has free
 // slots, and runs each as an agent in a workspace of its own.
 //
-// It comes back to the server for ever once it was connected. The first SIGINT or SIGTERM stops new claims and hands what runs back to the
+// It comes back to the server for ever once it was connected. The first SIGINT, SIGTERM or SIGHUP stops new claims and hands what runs back to the
 // queue, within 20 seconds; the second ends the process at once, and its processes with it. Jobs of a worker that dies are
 // done by another, once its lease has run out.
 //

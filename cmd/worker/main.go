@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -30,9 +31,9 @@ func newProgram() *cli.App {
 		UsageText: `worker --connect nats://host:4222
 worker --connect nats://host:4222 --slots 8 --pool gpu --pool default
 worker --connect nats://127.0.0.1:PORT --nkey DATA/user.nk     (orchestrator serve prints this line)`,
-		Description: `The first SIGINT or SIGTERM hands back what runs and stops, within 20 s; the second ends at once.
+		Description: `The first SIGINT, SIGTERM or SIGHUP hands back what runs and stops, within 20 s; the second ends at once.
 
-Exit codes: 0 stopped as asked, 1 failed, 2 usage, 5 cannot connect, 130 or 143 ended at once.`,
+Exit codes: 0 stopped as asked, 1 failed, 2 usage, 5 cannot connect, 129, 130 or 143 ended at once.`,
 		Flags: append(append(app.ConnectFlags(30*time.Second), app.CrewFlags()...),
 			&cli.StringSliceFlag{Name: "pool", Usage: "`POOL` whose jobs it does; may be repeated (default: default)"},
 			&cli.StringFlag{Name: "name", Usage: "shown on the board (default: the host's name)"},
@@ -62,7 +63,7 @@ Exit codes: 0 stopped as asked, 1 failed, 2 usage, 5 cannot connect, 130 or 143 
 }
 
 func runWorker(ctx context.Context, o workerOptions) error {
-	log, err := app.Logger(os.Stderr, o.level)
+	log, _, err := app.Logger(os.Stderr, o.level)
 	if err != nil {
 		return err
 	}
@@ -72,16 +73,16 @@ func runWorker(ctx context.Context, o workerOptions) error {
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	wait, err := o.crew.Start(ctx, link.Board, log, cancel)
+	shift, err := o.crew.Start(ctx, link.Board, log, cancel)
 	if err != nil {
-		return fmt.Errorf("start worker: %w", err)
+		return errors.Join(fmt.Errorf("start worker: %w", err), link.Close())
 	}
 	report := sandbox.Probe()
 	log.Info().Str("server", link.Where).Int("slots", o.crew.Slots).Strs("pools", o.crew.Pools).Str("sandbox", report.Kill).
 		Str("version", app.Version()).Msg("working")
 	<-ctx.Done()
 	log.Info().Msg("stopping: handing back what runs")
-	err = wait()
+	err = shift.Wait()
 	if cerr := link.Close(); err == nil {
 		err = cerr
 	}

@@ -34,7 +34,7 @@ func TestReportMapsErrorsToCodes(t *testing.T) {
 		{"plain", t.Context(), errors.New("no luck"), 1, "prog: no luck\n"},
 		{"usage", t.Context(), Usage("bad %s", "flag"), 2, "prog: bad flag\n"},
 		{"silent", t.Context(), Ended([]board.Entry{{State: board.Partial}}), 3, ""},
-		{"connect", t.Context(), unreachable(errors.New("gone")), 5, "prog: cannot connect: gone\n"},
+		{"connect", t.Context(), unreachable(t.Context(), errors.New("gone")), 5, "prog: cannot connect: gone\n"},
 		{"not found", t.Context(), fmt.Errorf("job x: %w", board.ErrNotFound), 1, "orchestrator list"},
 		{"not finished", t.Context(), board.ErrNotFinished, 1, "--wait"},
 		{"ambiguous", t.Context(), board.ErrAmbiguous, 1, "more characters"},
@@ -178,6 +178,7 @@ func TestRedactHidesSecrets(t *testing.T) {
 		"nats://a:secret@h1, nats://b:secret@h2": "nats://xxxxx@h1,nats://xxxxx@h2",
 		"host:4222":                              "host:4222",
 		"nats://user:sec%ret@host":               "host",
+		"nats://user:s%@cret@host":               "host",
 	} {
 		if got := redact(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
@@ -237,6 +238,13 @@ func TestConnectionRefusesContradictions(t *testing.T) {
 	}{
 		{"p", true},
 		{"p --connect nats://h", true},
+		{"p --connect h1:4222,tls://h2,[::1]:4222", true},
+		{"p --connect nats://user:p%40ss@h", true},
+		{"p --connect http://h", false},
+		{"p --connect nats://h:99999", false},
+		{"p --connect nats://h:x", false},
+		{"p --connect nats://h,", false},
+		{"p --connect nats://h --connect-wait -1s", false},
 		{"p --data d", true},
 		{"p --connect nats://h --data d", false},
 		{"p --creds f", false},

@@ -4,8 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -18,15 +22,25 @@ import (
 
 // Connection says which board a command speaks to. Zero, with a Project: the embedded server of the project's data folder.
 type Connection struct {
-	URL    string        // nats://[user:pass@|token@]host[:port][,…]
-	Creds  string        // file with a NATS user's credentials
-	NKey   string        // file with an nkey seed
-	Data   string        // data folder of the embedded server; empty: the project's
-	Wait   time.Duration // how long to try before giving up
-	Lease  time.Duration // board.Config.AckWait; 0: its default
-	Beat   time.Duration // board.Config.Beat; 0: its default
-	Prefix string        // board.Config.Prefix; empty: its default
+	URL      string        // nats://[user:pass@|token@]host[:port][,…]
+	Env      bool          // URL is that of NATS_URL: whoever types the next command has it already
+	Creds    string        // file with a NATS user's credentials
+	NKey     string        // file with an nkey seed
+	Data     string        // data folder of the embedded server; empty: the project's
+	Wait     time.Duration // how long to try before giving up, all in all; 0: once
+	Lease    time.Duration // board.Config.AckWait; 0: its default
+	Beat     time.Duration // board.Config.Beat; 0: its default
+	Existing bool          // a board that is not there is ErrNoBoard, and not made
+	Prefix   string        // board.Config.Prefix; empty: its default
 }
+
+const (
+	embeddedWait = 15 * time.Second // a server that this process starts is not "not there": a large store takes its time
+	onceWait     = 5 * time.Second  // bound of a single try
+)
+
+// ErrNoBoard is for a data folder where no board was made yet; nothing was made.
+var ErrNoBoard = errors.New("there is no board")
 
 // ConnectFlags are the flags of every command that needs a board.
 func ConnectFlags(wait time.Duration) []cli.Flag {
@@ -34,10 +48,13 @@ func ConnectFlags(wait time.Duration) []cli.Flag {
 		&cli.StringFlag{Name: "connect", EnvVars: []string{"NATS_URL"}, Usage: "NATS server of the board, `nats://[user:pass@]host[:port]`"},
 		&cli.StringFlag{Name: "creds", Usage: "`FILE` with NATS credentials, for --connect"},
 		&cli.StringFlag{Name: "nkey", Usage: "`FILE` with an nkey seed, for --connect"},
-		&cli.DurationFlag{Name: "connect-wait", Value: wait, Usage: "how long to try to connect"},
+		&cli.DurationFlag{
+			Name: "connect-wait", Value: wait, DefaultText: fmt.Sprintf("%s; %s for the embedded server", wait, embeddedWait),
+			Usage: "how long to try to connect before giving up, all in all; 0s: once",
+		},
 		&cli.StringFlag{Name: "prefix", EnvVars: []string{"MUSTER_PREFIX"}, Usage: "of the board's names on the server"},
-		&cli.DurationFlag{Name: "lease", EnvVars: []string{"MUSTER_LEASE"}, Usage: "a worker that is silent for so long loses its jobs; the same for all of a board (default: 30s)"},
-		&cli.DurationFlag{Name: "beat", EnvVars: []string{"MUSTER_BEAT"}, Usage: "how often a worker says that it lives (default: 3s)"},
+		&cli.DurationFlag{Name: "lease", EnvVars: []string{"MUSTER_LEASE"}, Usage: "a worker that is cut off for so long loses its jobs (those of one that died move on when its heartbeat ends: after the same, 10s at most); the same for all of a board", DefaultText: "30s"},
+		&cli.DurationFlag{Name: "beat", EnvVars: []string{"MUSTER_BEAT"}, Usage: "how often a worker says that it lives", DefaultText: "3s"},
 	}
 }
 
@@ -56,6 +73,16 @@ func ConnectionOf(c *cli.Context) (Connection, error) {
 		}
 		o.URL = "" // what the command line says wins over the environment
 	}
+	o.Env = o.URL != "" && o.URL == os.Getenv("NATS_URL")
+	if err := checkURL(o.URL); err != nil {
+		return o, err
+	}
+	if o.Wait < 0 {
+		return o, Usage("--connect-wait %s: from 0s", o.Wait)
+	}
+	if o.URL == "" && !c.IsSet("connect-wait") {
+		o.Wait = max(o.Wait, embeddedWait)
+	}
 	if (o.Creds != "" || o.NKey != "") && o.URL == "" {
 		return o, Usage("--creds and --nkey go with --connect")
 	}
@@ -63,6 +90,21 @@ func ConnectionOf(c *cli.Context) (Connection, error) {
 		return o, Usage("--lease %s: at least 1s", o.Lease)
 	}
 	return o, nil
+}
+
+// Settings are the flags, each after a blank, that all processes of the board need alike.
+func (o Connection) Settings() string {
+	text := ""
+	if o.Prefix != "" {
+		text += " --prefix " + o.Prefix
+	}
+	if o.Lease != 0 {
+		text += " --lease " + o.Lease.String()
+	}
+	if o.Beat != 0 {
+		text += " --beat " + o.Beat.String()
+	}
+	return text
 }
 
 // Hold is a hold on the embedded server of a data folder, which runs in this process or in another.
@@ -87,8 +129,14 @@ type Link struct {
 	nc *nats.Conn
 }
 
-// Open connects. embed is nil where a program has no embedded server; then a URL is needed. Close the Link.
+// Open connects, within Wait all in all. embed is nil where a program has no embedded server; then a URL is needed. Close the Link.
 func (o Connection) Open(ctx context.Context, p Project, log zerolog.Logger, embed Embed) (*Link, error) {
+	limit := o.Wait
+	if limit == 0 {
+		limit = onceWait
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("gave up after %s (--connect-wait)", limit))
+	defer cancel()
 	l := &Link{}
 	switch {
 	case o.URL != "":
@@ -100,19 +148,37 @@ func (o Connection) Open(ctx context.Context, p Project, log zerolog.Logger, emb
 	case embed == nil:
 		return nil, Usage("which server? give --connect nats://HOST or set NATS_URL")
 	default:
-		l.Data = o.Data
-		if l.Data == "" {
-			l.Data = p.DataDir()
+		if l.Data = o.Data; l.Data == "" {
+			var err error
+			if l.Data, err = p.DataDir(); err != nil {
+				return nil, err
+			}
+		}
+		if v := os.Getenv("XDG_DATA_HOME"); o.Data == "" && v != "" && !filepath.IsAbs(v) {
+			log.Warn().Str("XDG_DATA_HOME", v).Msg("ignored: it is no absolute path")
+		}
+		if o.Existing {
+			if names, err := os.ReadDir(l.Data); errors.Is(err, fs.ErrNotExist) || err == nil && len(names) == 0 {
+				return nil, &Fault{
+					Code: ExitConnect, Err: fmt.Errorf("%w in %s", ErrNoBoard, l.Data),
+					Hint: "`orchestrator run` or `orchestrator serve` makes one; --data, --dir or --connect name another",
+				}
+			}
 		}
 		h, err := embed(ctx, l.Data, func(m string) { log.Warn().Str("data", l.Data).Msg(oneLine(m)) })
 		if err != nil {
-			return nil, unreachable(err)
+			return nil, unreachable(ctx, err)
 		}
 		l.Hold, l.nc, l.Where = h, h.Conn, h.URL
 	}
 	b, err := o.board(ctx, l.nc, log)
 	if err != nil {
-		return nil, errors.Join(unreachable(fmt.Errorf("board on %s: %w", l.Where, err)), l.Close())
+		err = unreachable(ctx, fmt.Errorf("board on %s: %w", l.Where, err))
+		if l.Hold == nil {
+			l.nc.Close() // nothing is under way that a drain would save
+			return nil, err
+		}
+		return nil, errors.Join(err, l.Close())
 	}
 	l.Board = b
 	return l, nil
@@ -120,17 +186,16 @@ func (o Connection) Open(ctx context.Context, p Project, log zerolog.Logger, emb
 
 // board opens the board on a connection, over again while the server is just changing hands.
 func (o Connection) board(ctx context.Context, nc *nats.Conn, log zerolog.Logger) (*board.Board, error) {
-	end := time.Now().Add(max(o.Wait, 10*time.Second))
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for {
 		b, err := board.Connect(ctx, nc, board.Config{Prefix: o.Prefix, AckWait: o.Lease, Beat: o.Beat, Log: log})
-		if err == nil || !moving(err) || time.Now().After(end) || ctx.Err() != nil {
+		if err == nil || !moving(err) || ctx.Err() != nil {
 			return b, err
 		}
 		select {
 		case <-ctx.Done():
-			return nil, context.Cause(ctx)
+			return nil, err
 		case <-tick.C:
 		}
 	}
@@ -159,43 +224,83 @@ func moving(err error) bool {
 		errors.Is(err, context.DeadlineExceeded)
 }
 
-func unreachable(err error) error {
+// unreachable is the end of an attempt to connect. A signal that broke it off stays one.
+func unreachable(ctx context.Context, err error) error {
+	cause := context.Cause(ctx)
+	switch {
+	case Interrupted(ctx) != nil:
+		return cause
+	case cause != nil && !errors.Is(err, cause):
+		err = fmt.Errorf("%w: %w", err, cause)
+	}
 	return &Fault{Code: ExitConnect, Err: fmt.Errorf("cannot connect: %w", err)}
 }
 
-// dial connects to a server and, once connected, comes back to it for ever. A refusal is final; a server that is not there yet is tried again until Wait is over.
+// dial connects to a server and, once connected, comes back to it for ever. A refusal is final; a server that is not there yet is tried again until
+// ctx ends, or once with no Wait.
 func (o Connection) dial(ctx context.Context, log zerolog.Logger) (*nats.Conn, error) {
 	opts, err := o.options(log)
 	if err != nil {
 		return nil, err
 	}
-	end := time.Now().Add(o.Wait)
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for said := false; ; said = true {
-		nc, err := nats.Connect(o.URL, opts...)
+		nc, err := dialOnce(ctx, o.URL, opts)
 		if err == nil {
 			return nc, nil
 		}
 		final := errors.Is(err, nats.ErrAuthorization) || errors.Is(err, nats.ErrNkeysNotSupported) || errors.Is(err, nats.ErrBadTimeout)
-		if final || !time.Now().Before(end) {
-			return nil, &Fault{
-				Code: ExitConnect, Err: fmt.Errorf("cannot connect to %s: %w", redact(o.URL), err),
-				Hint: "is the address right and the server up? `orchestrator serve` starts one, and prints how to connect to it",
+		if !final && o.Wait > 0 && ctx.Err() == nil {
+			if !said {
+				log.Info().Str("server", redact(o.URL)).Err(err).Msg("waiting for the server")
+			}
+			select {
+			case <-ctx.Done():
+			case <-tick.C:
+				continue
 			}
 		}
-		if !said {
-			log.Info().Str("server", redact(o.URL)).Err(err).Msg("waiting for the server")
+		if i := Interrupted(ctx); i != nil {
+			return nil, i
 		}
-		select {
-		case <-ctx.Done():
-			return nil, context.Cause(ctx)
-		case <-tick.C:
+		f := &Fault{
+			Code: ExitConnect, Err: fmt.Errorf("cannot connect to %s: %w", redact(o.URL), err),
+			Hint: "is the address right and the server up? `orchestrator serve` starts one, and prints how to connect to it",
 		}
+		if errors.Is(err, nats.ErrAuthorization) {
+			f.Hint = "the server is up, and wants another key: --nkey FILE (user.nk in the data folder of an `orchestrator serve`), --creds FILE, or user:password@ in the address"
+		}
+		return nil, f
 	}
 }
 
+// dialOnce is nats.Connect that ends with ctx. A dial that is under way then is left to its own time-out.
+func dialOnce(ctx context.Context, servers string, opts []nats.Option) (*nats.Conn, error) {
+	type dialled struct {
+		nc  *nats.Conn
+		err error
+	}
+	done := make(chan dialled, 1)
+	go func() {
+		nc, err := nats.Connect(servers, opts...)
+		done <- dialled{nc, err}
+	}()
+	select {
+	case d := <-done:
+		return d.nc, d.err
+	case <-ctx.Done():
+	}
+	go func() {
+		if d := <-done; d.nc != nil {
+			d.nc.Close()
+		}
+	}()
+	return nil, context.Cause(ctx)
+}
+
 func (o Connection) options(log zerolog.Logger) ([]nats.Option, error) {
+	away := &absence{log: log}
 	opts := []nats.Option{
 		nats.Name("muster"),
 		nats.Timeout(5 * time.Second),
@@ -207,9 +312,14 @@ func (o Connection) options(log zerolog.Logger) ([]nats.Option, error) {
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				log.Warn().Err(err).Msg("lost the server; reconnecting")
+				away.begin()
 			}
 		}),
-		nats.ReconnectHandler(func(nc *nats.Conn) { log.Info().Str("server", nc.ConnectedUrlRedacted()).Msg("reconnected") }),
+		nats.ClosedHandler(func(*nats.Conn) { away.end() }),
+		nats.ReconnectHandler(func(nc *nats.Conn) {
+			away.end()
+			log.Info().Str("server", nc.ConnectedUrlRedacted()).Msg("reconnected")
+		}),
 		nats.ErrorHandler(func(_ *nats.Conn, sub *nats.Subscription, err error) {
 			e := log.Warn().Err(err)
 			if sub != nil {
@@ -234,6 +344,28 @@ func (o Connection) options(log zerolog.Logger) ([]nats.Option, error) {
 	return opts, nil
 }
 
+// checkURL says whether servers is a list of NATS addresses.
+func checkURL(servers string) error {
+	if servers == "" {
+		return nil
+	}
+	for _, one := range strings.Split(servers, ",") {
+		one = strings.TrimSpace(one)
+		if !strings.Contains(one, "://") {
+			one = "nats://" + one
+		}
+		u, err := url.Parse(one)
+		port := 1
+		if err == nil && u.Port() != "" {
+			port, err = strconv.Atoi(u.Port())
+		}
+		if err != nil || u.Hostname() == "" || port < 1 || port > 65_535 || !slices.Contains([]string{"nats", "tls", "ws", "wss"}, u.Scheme) {
+			return Usage("--connect (or NATS_URL) %q: no server address; write nats://, tls://, ws:// or wss://, then host:port", redact(one))
+		}
+	}
+	return nil
+}
+
 // redact takes passwords and tokens out of a server address.
 func redact(servers string) string {
 	all := strings.Split(servers, ",")
@@ -241,9 +373,7 @@ func redact(servers string) string {
 		s = strings.TrimSpace(s)
 		u, err := url.Parse(s)
 		if err != nil {
-			if _, host, ok := strings.Cut(s, "@"); ok {
-				s = host
-			}
+			s = s[strings.LastIndex(s, "@")+1:]
 			all[i] = s
 			continue
 		}

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -22,7 +24,7 @@ import (
 type Crew struct {
 	Name    string // for people; empty: the host's
 	Workers int    // 0: none
-	Slots   int    // jobs that each does at once
+	Slots   int    // jobs that each does at once; below 0: a steward
 	Pools   []string
 	Cache   string // folder of snapshots and trees; empty: CacheDir
 	Policy  sandbox.Policy
@@ -64,32 +66,49 @@ func CrewOf(c *cli.Context) (Crew, error) {
 	return w, err
 }
 
-// Start lets the crew work until ctx ends. The function it returns waits until every worker has handed back what it ran, and cleans up.
-// A worker that cannot work calls cancel with the reason.
-func (c Crew) Start(ctx context.Context, b *board.Board, log zerolog.Logger, cancel context.CancelCauseFunc) (wait func() error, err error) {
+// Shift is a crew at work.
+type Shift struct {
+	ctx   context.Context // of Start
+	group errgroup.Group
+	once  sync.Once
+	over  chan struct{} // closed: nothing is claimed any more
+	busy  atomic.Int64  // jobs that run here
+}
+
+// Start lets the crew work until ctx ends. A worker that cannot work calls cancel with the reason. Wait for the Shift.
+func (c Crew) Start(ctx context.Context, b *board.Board, log zerolog.Logger, cancel context.CancelCauseFunc) (*Shift, error) {
+	s := &Shift{ctx: ctx, over: make(chan struct{})}
 	if c.Workers == 0 {
-		return func() error { return nil }, nil
+		return s, nil
 	}
-	if c.Cache == "" {
-		c.Cache = CacheDir()
-	}
-	cache, err := workspace.OpenCache(c.Cache)
-	if err != nil {
-		return nil, err
+	runner := &agents.Runner{Policy: c.Policy, Log: log}
+	if c.Slots > 0 {
+		if err := workspace.Check(ctx); err != nil {
+			return nil, err // no job could be done
+		}
+		var err error
+		if runner.Cache, err = c.cache(); err != nil {
+			return nil, err
+		}
 	}
 	if c.Name == "" {
 		c.Name = hostname()
 	}
-	runner := &agents.Runner{Cache: cache, Policy: c.Policy, Log: log}
+	handler := func(ctx context.Context, l *board.Lease) (board.Result, error) {
+		s.busy.Add(1)
+		defer s.busy.Add(-1)
+		return runner.Run(ctx, l)
+	}
 	rung := sandbox.Probe().Kill
-	var g errgroup.Group
 	for i := range c.Workers {
-		w := board.Worker{Name: c.Name, Pools: c.Pools, Slots: c.Slots, Version: Version(), Sandbox: rung, Grace: 15 * time.Second}
+		w := board.Worker{
+			Name: c.Name, Pools: c.Pools, Slots: c.Slots, Version: Version(), Sandbox: rung, Grace: 15 * time.Second, Drain: s.over,
+		}
 		if c.Workers > 1 {
 			w.Name = fmt.Sprintf("%s/%d", c.Name, i+1)
 		}
-		g.Go(func() error {
-			err := serve(ctx, b, w, runner.Run)
+		s.group.Go(func() error {
+			err := serve(ctx, b, w, handler)
 			if err != nil && ctx.Err() == nil {
 				err = fmt.Errorf("worker %s: %w", w.Name, err)
 				cancel(err)
@@ -97,13 +116,37 @@ func (c Crew) Start(ctx context.Context, b *board.Board, log zerolog.Logger, can
 			return err
 		})
 	}
-	return func() error {
-		err := g.Wait()
-		if ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(ctx))) {
-			err = nil // the stop itself, or what the caller knows from the cause
-		}
-		return err
-	}, nil
+	return s, nil
+}
+
+// cache opens the place for the files of jobs.
+func (c Crew) cache() (*workspace.Cache, error) {
+	if c.Cache != "" {
+		return workspace.OpenCache(c.Cache)
+	}
+	dir, err := CacheDir()
+	if err != nil {
+		return nil, err
+	}
+	return workspace.OpenCache(dir)
+}
+
+// Steward is a crew that does no jobs, but looks after those that nobody holds.
+func Steward() Crew { return Crew{Workers: 1, Slots: -1} }
+
+// Drain ends the claiming: what runs is finished, nothing new begins.
+func (s *Shift) Drain() { s.once.Do(func() { close(s.over) }) }
+
+// Busy is how many jobs run here.
+func (s *Shift) Busy() int { return int(s.busy.Load()) }
+
+// Wait waits until every worker has finished (after Drain) or handed back (after the end of ctx) what it ran.
+func (s *Shift) Wait() error {
+	err := s.group.Wait()
+	if s.ctx.Err() != nil && (errors.Is(err, context.Canceled) || errors.Is(err, context.Cause(s.ctx))) {
+		err = nil // the stop itself, or what the caller knows from the cause
+	}
+	return err
 }
 
 // serve is b.Serve, begun again where the server changes hands while the worker starts.

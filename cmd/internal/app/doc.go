@@ -2,7 +2,7 @@
 //
 // # The life of a command
 //
-// Run parses the arguments (flags may stand before and after the others), puts a context in their hands that the first SIGINT or SIGTERM
+// Run parses the arguments (flags may stand before and after the others), puts a context in their hands that the first SIGINT, SIGTERM or SIGHUP
 // cancels, and turns the error that comes back into a message, a hint and an exit code. The second signal ends the process at once.
 //
 //	Connection   which board: --connect, else NATS_URL, else the embedded server of the project's data folder
@@ -17,7 +17,7 @@
 //	3    partial: a job handed back what it had at a limit
 //	4    killed
 //	5    cannot connect
-//	130  interrupted (143 by SIGTERM)
+//	130  interrupted (143 by SIGTERM, 129 by SIGHUP)
 //
 // # Promises
 //

@@ -3,6 +3,7 @@ package app
 import (
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/rs/zerolog"
@@ -17,19 +18,48 @@ func LogFlag(level string) cli.Flag {
 	return &cli.StringFlag{Name: "log-level", Value: level, EnvVars: []string{"MUSTER_LOG_LEVEL"}, Usage: "debug, info, warn, error or off; log lines go to stderr"}
 }
 
-// Logger makes the program's logger: lines for people on a terminal, JSON elsewhere.
-func Logger(w io.Writer, level string) (zerolog.Logger, error) {
+// Lines is where log lines go: a file, or through whoever draws on the same terminal meanwhile.
+type Lines struct {
+	f       *os.File
+	mu      sync.Mutex
+	through func([]byte)
+}
+
+// Through hands every line to fn from now on, which writes it; nil: they go straight to the file again. It returns when no line is on the old way any more.
+func (l *Lines) Through(fn func([]byte)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.through = fn
+}
+
+func (l *Lines) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.through != nil {
+		l.through(p)
+		return len(p), nil
+	}
+	return l.f.Write(p)
+}
+
+// Terminal says whether the lines end up on one that can be redrawn.
+func (l *Lines) Terminal() bool { return Interactive(l.f) }
+
+// Logger makes the program's logger into f: lines for people on a terminal, JSON elsewhere.
+func Logger(f *os.File, level string) (zerolog.Logger, *Lines, error) {
 	if level == "off" {
 		level = "disabled"
 	}
 	l, err := zerolog.ParseLevel(level)
 	if err != nil || level == "" {
-		return zerolog.Nop(), Usage("--log-level %q: there are debug, info, warn, error and off", level)
+		return zerolog.Nop(), nil, Usage("--log-level %q: there are debug, info, warn, error and off", level)
 	}
-	if f, ok := w.(*os.File); ok && term.IsTerminal(int(f.Fd())) {
+	lines := &Lines{f: f}
+	var w io.Writer = lines
+	if term.IsTerminal(int(f.Fd())) {
 		w = zerolog.ConsoleWriter{Out: sanitised{w}, TimeFormat: time.TimeOnly, NoColor: !colour(f)}
 	}
-	return zerolog.New(w).Level(l).With().Timestamp().Logger(), nil
+	return zerolog.New(w).Level(l).With().Timestamp().Logger(), lines, nil
 }
 
 // colour says whether to write colours: on a terminal that can, unless NO_COLOR asks not to.

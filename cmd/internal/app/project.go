@@ -62,14 +62,33 @@ func projectName(root string) string {
 }
 
 // DataDir is where the project's board is kept.
-func (p Project) DataDir() string { return filepath.Join(xdg.DataHome, "muster", p.Name) }
+func (p Project) DataDir() (string, error) {
+	return homely("XDG_DATA_HOME", xdg.DataHome, p.Name)
+}
 
 // CacheDir is where snapshots and trees of agents are kept, for all projects of this user.
-func CacheDir() string { return filepath.Join(xdg.CacheHome, "muster") }
+func CacheDir() (string, error) { return homely("XDG_CACHE_HOME", xdg.CacheHome) }
+
+// homely is a folder of ours below one that the environment names, itself or as part of the user's home. Without either there is no such place:
+// what would be guessed (the root, the present folder) is nobody's.
+func homely(variable, base string, below ...string) (string, error) {
+	home, own := os.Getenv("HOME"), os.Getenv(variable)
+	if !filepath.IsAbs(home) && !filepath.IsAbs(own) {
+		return "", &Fault{
+			Code: ExitUsage, Err: fmt.Errorf("HOME is %q and %s is %q, neither an absolute path: there is no folder to keep things in", home, variable, own),
+			Hint: "set HOME; or name the board's folder with --data FOLDER, and one for copies of files with XDG_CACHE_HOME",
+		}
+	}
+	return filepath.Join(append([]string{base, "muster"}, below...)...), nil
+}
 
 // ScratchDir makes a folder for what a session leaves beside its workspace, outside of the folder that it works on; the caller removes it.
 func ScratchDir(workspace string) (string, error) {
-	for _, parent := range []string{os.TempDir(), CacheDir(), xdg.RuntimeDir, "/dev/shm"} {
+	parents := []string{os.TempDir(), xdg.RuntimeDir, "/dev/shm"}
+	if cache, err := CacheDir(); err == nil {
+		parents = append(parents, cache)
+	}
+	for _, parent := range parents {
 		real, err := filepath.EvalSymlinks(parent)
 		if err != nil {
 			continue

@@ -14,8 +14,8 @@ import (
 	"github.com/urfave/cli/v2"
 )
 
-// Run runs a program's command line and returns its exit code. The first SIGINT or SIGTERM cancels the context of the command with an Interrupt
-// as cause; the second ends the process at once. Every command is checked here in the same way, see settle.
+// Run runs a program's command line and returns its exit code. The first SIGINT, SIGTERM or SIGHUP cancels the context of the command with an
+// Interrupt as cause; the second ends the process at once. Every command is checked here in the same way, see settle.
 func Run(ctx context.Context, program *cli.App, args []string) int {
 	ctx, stop := signals(ctx)
 	defer stop()
@@ -24,6 +24,9 @@ func Run(ctx context.Context, program *cli.App, args []string) int {
 	program.DisableSliceFlagSeparator = true
 	program.HideVersion = true // a command of its own, or a flag of the program's
 	program.HideHelpCommand = true
+	if len(args) > 1 && args[1] == "--version" && program.Command("version") != nil {
+		args = append([]string{args[0], "version"}, args[2:]...)
+	}
 	if len(program.Commands) > 0 {
 		program.Action = func(c *cli.Context) error {
 			if c.Args().Present() {
@@ -95,10 +98,14 @@ func takesValue(flags []cli.Flag, arg string) bool {
 }
 
 // signals makes the context of a command. SIGPIPE becomes an error of the write, so that a command whose reader has gone ends what it started.
+// A SIGHUP that is ignored (nohup) stays ignored; it never counts as the second signal, since the kernel and the shell both send one when a terminal closes.
 func signals(ctx context.Context) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	ch := make(chan os.Signal, 2)
 	signal.Notify(ch, syscall.SIGINT, syscall.SIGTERM)
+	if !signal.Ignored(syscall.SIGHUP) {
+		signal.Notify(ch, syscall.SIGHUP)
+	}
 	pipe := make(chan os.Signal, 1)
 	signal.Notify(pipe, syscall.SIGPIPE)
 	done, gone := make(chan struct{}), make(chan struct{})
@@ -110,10 +117,15 @@ func signals(ctx context.Context) (context.Context, func()) {
 		case <-done:
 			return
 		}
-		select {
-		case s := <-ch:
-			os.Exit((&Interrupt{s}).code())
-		case <-done:
+		for {
+			select {
+			case s := <-ch:
+				if s != syscall.SIGHUP {
+					os.Exit((&Interrupt{s}).code())
+				}
+			case <-done:
+				return
+			}
 		}
 	}()
 	return ctx, func() {

@@ -105,9 +105,9 @@ func describe(e board.Entry, spec board.Job, r board.Result, now time.Time) stri
 		line("attempt", "%s", r)
 	}
 	if len(spec.Steps) > 0 {
-		line("task", "%d steps", len(spec.Steps))
+		line("task", "steps: %d", len(spec.Steps))
 		for _, st := range spec.Steps {
-			line("", "%s %s", st.Tool, st.Args)
+			line("", "%s %s", st.Tool, plainJSON(string(st.Args)))
 		}
 	} else {
 		line("task", "%s", spec.Prompt)

@@ -13,7 +13,7 @@ import (
 	"muster/budget"
 )
 
-// TestContract holds the checks of TOOLS.md section 6 by their names (7 and 8 are with the commands).
+// TestContract holds the checks of the tool contract by their names (7 and 8 are with the commands).
 func TestContract(t *testing.T) {
 	t.Run("exit_clamp_covers_every_tool", exitClamp)
 	t.Run("every_tool_caps_itself", capsItself)

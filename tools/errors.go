@@ -11,7 +11,7 @@ import (
 	"muster/tools/workspace"
 )
 
-// ErrorClass is one of five; see TOOLS.md section 4.
+// ErrorClass is one of five; each says what can be done next.
 type ErrorClass string
 
 const (

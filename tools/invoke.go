@@ -197,7 +197,7 @@ func (p *repeats) add(tool string, args json.RawMessage, result string) int {
 	return p.count
 }
 
-// Numbers of TOOLS.md section 4: a call that gives the same result so often in a row gets a hint, or ends the job.
+// A call that gives the same result so often in a row gets a hint, or ends the job.
 const (
 	hintAfter  = 3
 	stuckAfter = 5

@@ -21,7 +21,7 @@ type mode struct {
 	names   map[string]verdict
 }
 
-// modes is the table of TOOLS.md section 1. It is stated over classes, so that it covers tools that nobody here has heard of.
+// modes is the table of modes. It is stated over classes, so that it covers tools that nobody here has heard of.
 func modes() map[string]mode {
 	return map[string]mode{
 		"default":      {map[Class]verdict{Execute: asked}, map[string]verdict{"git_commit": asked}},

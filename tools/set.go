@@ -12,7 +12,7 @@ import (
 	"muster/tools/workspace"
 )
 
-// builtins is the one list of the tools in this package, in the order of TOOLS.md section 5. A new tool is a word here.
+// builtins is the one list of the tools in this package, in the order in which agents see them. A new tool is a word here.
 func builtins() []Tool {
 	return []Tool{
 		readFile(), writeFile(), editFile(), listDir(), grep(), glob(),
@@ -56,7 +56,7 @@ type Set struct {
 	told    map[string]bool // children that the agent knows to have ended
 }
 
-// New assembles the set in the order of TOOLS.md section 1.
+// New assembles the set: the built-in tools, then those for delegation where there is somebody to delegate to.
 func New(cfg Config) (*Set, error) {
 	if cfg.Mode == "" {
 		cfg.Mode = "default"

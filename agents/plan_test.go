@@ -156,7 +156,7 @@ func TestBadPlans(t *testing.T) {
 		"jobs:\n  - {id: a, prompt: [x]}\n":                                                                        "p.yaml:2: want a text, have a list",
 		"jobs: {a: {prompt: x}}\n":                                                                                 "p.yaml:1: want a list, have a mapping",
 		"jobs:\n  - &a {id: a, prompt: x, env: *a}\n":                                                              "contains itself",
-		"title: " + strings.Repeat("x", 300<<10):                                                                   "the most allowed is 262144",
+		"title: " + strings.Repeat("x", 300<<10):                                                                   "over 262144 bytes",
 	} {
 		if _, err := agents.ParsePlan("p.yaml", []byte(in)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s\n got %v\nwant %s", in[:min(len(in), 300)], err, want)

@@ -27,7 +27,7 @@ type Doc struct {
 // as "name:line: reason".
 func Read(name string, data []byte, max int, v any) (*Doc, error) {
 	if len(data) > max {
-		return nil, fmt.Errorf("%s: %d bytes, the most allowed is %d", name, len(data), max)
+		return nil, fmt.Errorf("%s: over %d bytes, the most that is allowed", name, max)
 	}
 	if !utf8.Valid(data) {
 		return nil, fmt.Errorf("%s: not valid UTF-8", name)

@@ -33,6 +33,7 @@ func (s *Set) Invoke(ctx context.Context, r Request) Reply {
 	t, args, notes, early, err := s.admit(r)
 	if early != nil || err != nil {
 		reply := s.reply(r, early, err, notes, begun)
+		s.repeated(r.Tool, r.Args, "", &reply)
 		return s.receipt(ctx, reply)
 	}
 	if ctx.Err() != nil {
@@ -55,7 +56,7 @@ func (s *Set) Invoke(ctx context.Context, r Request) Reply {
 	out, err := s.guarded(ctx, t, c, args)
 	reply := s.reply(r, &out, err, notes, begun)
 	if t.Polls == nil || !t.Polls(args) {
-		s.repeated(t, args, out.Same, &reply)
+		s.repeated(t.Name, args, out.Same, &reply)
 	} else {
 		s.loop.reset()
 	}
@@ -204,11 +205,11 @@ const (
 )
 
 // repeated counts the call and adds the hint. The text keeps within OutputChars.
-func (s *Set) repeated(t Tool, args json.RawMessage, same string, reply *Reply) {
+func (s *Set) repeated(tool string, args json.RawMessage, same string, reply *Reply) {
 	if same == "" {
 		same = reply.Text
 	}
-	n := s.loop.add(t.Name, args, same)
+	n := s.loop.add(tool, args, same)
 	if n < hintAfter {
 		return
 	}

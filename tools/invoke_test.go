@@ -235,3 +235,15 @@ func TestModesWidenNothing(t *testing.T) {
 		t.Errorf("an unknown mode: %v", err)
 	}
 }
+
+func TestRefusedCallsGetStuckToo(t *testing.T) {
+	s := newSet(t, func(c *Config) { c.Mode = "plan" })
+	for _, tool := range []string{"no_such_tool", "write_file"} {
+		for n := 1; n <= stuckAfter; n++ {
+			r := call(t, s, tool, "path", "x", "content", "y")
+			if r.OK || r.Stuck != (n == stuckAfter) || (n >= hintAfter) != strings.Contains(r.Text, "the same call gave the same result") {
+				t.Errorf("%s, call %d: stuck %v: %s", tool, n, r.Stuck, r.Text)
+			}
+		}
+	}
+}

@@ -248,3 +248,20 @@ func TestTaskOutputFitsTightCaps(t *testing.T) {
 		}
 	}
 }
+
+func TestPagesOfATaskComeInOrder(t *testing.T) {
+	s := newSet(t)
+	id := background(t, s, "for i in $(seq 20000); do echo line $i; done; sleep 300")
+	if r := call(t, s, "task_output", "id", id, "wait_secs", 20); !strings.Contains(r.Text, "line 1\n") {
+		t.Fatalf("the first page: %s", r.Text)
+	}
+	var turn []Request
+	for _, key := range []string{"a", "b", "c", "d"} {
+		turn = append(turn, Request{ID: key, Tool: "task_output", Args: obj(t, "id", id)})
+	}
+	var order []string
+	s.InvokeAll(t.Context(), turn, func(r Reply) { order = append(order, r.ID) })
+	if got := strings.Join(order, ""); got != "abcd" {
+		t.Errorf("calls that move on ended in the order %s", got)
+	}
+}

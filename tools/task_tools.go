@@ -23,7 +23,7 @@ type taskOutputArgs struct {
 type noArgs struct{}
 
 func taskOutput() Tool {
-	t := define("task_output", Read,
+	t := define("task_output", State, // it moves on to what is next: two at once would share out the pages
 		"Reads what a background task of run_command wrote since the last call, with its state and exit code. What does not fit stays for the next call.",
 		runTaskOutput)
 	return polls(t, func(a taskOutputArgs) bool { return a.WaitSecs > 0 })

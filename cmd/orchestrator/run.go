@@ -141,8 +141,34 @@ func (s *session) await(ctx context.Context, submitted []board.Entry, v *view) e
 		}
 		return len(left) == 0
 	})
+	if err == nil {
+		err = s.settle(ctx, submitted[0].Run, v)
+	}
 	if err != nil && ctx.Err() != nil {
 		err = context.Cause(ctx)
+	}
+	return err
+}
+
+// settleTime bounds how long a run waits for the children of what has ended: they are being killed, but a silent worker answers late.
+const settleTime = 10 * time.Second
+
+// settle waits until the descendants of a run's jobs have ended too, but for detached ones, which may go on.
+func (s *session) settle(ctx context.Context, run string, v *view) error {
+	bounded, cancel := context.WithTimeout(ctx, settleTime)
+	defer cancel()
+	err := s.follow(bounded, board.Filter{Run: run}, v, nil, func(es []board.Entry) bool {
+		detached := map[string]bool{}
+		for _, e := range es {
+			detached[e.ID] = e.Detach
+		}
+		return !slices.ContainsFunc(es, func(e board.Entry) bool {
+			free := e.Detach || slices.ContainsFunc(e.Path, func(id string) bool { return detached[id] })
+			return e.Parent != "" && !free && !e.State.Terminal()
+		})
+	})
+	if bounded.Err() != nil && ctx.Err() == nil {
+		return nil
 	}
 	return err
 }

@@ -81,7 +81,7 @@ func (s *session) announce(c app.Crew) error {
 	if s.out.JSON {
 		return s.out.Line(v)
 	}
-	text := fmt.Sprintf("board on %s, %d slots here\n", v.URL, v.Slots)
+	text := fmt.Sprintf("board on %s with %d slots here\n", v.URL, v.Slots)
 	if v.NKey != "" {
 		text += fmt.Sprintf("kept in %s\nmore workers on this machine: worker --connect %s --nkey %s%s\n", v.Data, v.URL, quote(v.NKey), s.conn.Settings())
 	} else if s.conn.Env {

@@ -106,10 +106,12 @@ func (c *Cache) salvage(ctx context.Context, s *slot) (Reclaimed, error) {
 // importBound is far longer than git takes to bring a pack in; what is unfinished and older was cut off.
 const importBound = 24 * time.Hour
 
-// dropCutImports removes the unfinished packs that imports leave in a store when their process is killed. What cannot
+// dropCutImports removes the unfinished packs that imports leave in a store, and the unfinished patches, when their process is killed. What cannot
 // be removed costs room and nothing else.
 func (c *Cache) dropCutImports() {
 	names, _ := filepath.Glob(filepath.Join(globQuote(c.dir), "store-*.git", "objects", "pack", "tmp_*"))
+	patches, _ := filepath.Glob(filepath.Join(globQuote(c.dir), savedDir, ".new-*"))
+	names = append(names, patches...)
 	for _, n := range names {
 		if info, err := os.Lstat(n); err == nil && time.Since(info.ModTime()) > importBound {
 			os.Remove(n)

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 )
@@ -22,6 +23,7 @@ type Written struct {
 // written. The new content is on disk before it takes the name in one step, so that a reader sees the old file or the
 // new one and a full disk leaves the old one; the mode is kept (without set-id bits), and the owner where the system
 // allows it. A file with other hard links is written in place where all of them are inside the root, else replaced.
+// What git keeps for itself (.git) is refused: who may edit files must not gain programs that the next git command runs.
 func (t *Tree) Write(name string, data []byte) (Written, error) {
 	p, err := t.locate("write", name)
 	if err != nil {
@@ -46,6 +48,11 @@ func (t *Tree) Write(name string, data []byte) (Written, error) {
 	return w, nil
 }
 
+// inRepository reports whether rel is in the folder of a git repository, or is what stands for it. Some file systems fold case.
+func inRepository(rel string) bool {
+	return slices.ContainsFunc(strings.Split(rel, "/"), func(part string) bool { return strings.EqualFold(part, ".git") })
+}
+
 func (t *Tree) writeOnce(name string, p place, data []byte) (Written, error) {
 	to, err := t.resolve(p)
 	if err != nil {
@@ -56,6 +63,9 @@ func (t *Tree) writeOnce(name string, p place, data []byte) (Written, error) {
 	}
 	if to.rel == "." {
 		return Written{}, notRegular("write", name, fs.ModeDir)
+	}
+	if inRepository(to.rel) {
+		return Written{}, &PathError{Op: "write", Path: name, Err: ErrReadOnly, Why: "git keeps its own files there, and runs what some of them name"}
 	}
 	parent := place{to.area, path.Dir(to.rel)}
 	if err := parent.root.MkdirAll(parent.rel, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {

@@ -192,3 +192,23 @@ func TestWriteRefusals(t *testing.T) {
 		t.Errorf("file in a folder that takes no new names: %+v", w)
 	}
 }
+
+func TestWriteLeavesRepositoriesAlone(t *testing.T) {
+	tree, dir, _ := openTest(t)
+	put(t, filepath.Join(dir, ".git/config"), "[core]\n")
+	link(t, ".git/config", filepath.Join(dir, "innocent"))
+	link(t, ".git", filepath.Join(dir, "folder"))
+	for _, name := range []string{".git/config", ".git/hooks/post-checkout", "innocent", "folder/config", "sub/.git", "sub/.GIT/config", "a/../.git/x"} {
+		if _, err := tree.Write(name, []byte("[core]\n\tfsmonitor = touch pwned\n")); !errors.Is(err, ErrReadOnly) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if got := get(t, filepath.Join(dir, ".git/config")); got != "[core]\n" {
+		t.Errorf("the configuration is %q", got)
+	}
+	for _, name := range []string{".gitignore", ".github/x.yml", "x.git/y"} {
+		if _, err := tree.Write(name, []byte("x")); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

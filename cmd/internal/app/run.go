@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 )
@@ -97,6 +98,9 @@ func takesValue(flags []cli.Flag, arg string) bool {
 	return false
 }
 
+// sameSignal is how long a signal counts as the first one still: timeout(1) sends each twice, to its child and to the group.
+const sameSignal = 50 * time.Millisecond
+
 // signals makes the context of a command. SIGPIPE becomes an error of the write, so that a command whose reader has gone ends what it started.
 // A SIGHUP that is ignored (nohup) stays ignored; it never counts as the second signal, since the kernel and the shell both send one when a terminal closes.
 func signals(ctx context.Context) (context.Context, func()) {
@@ -117,10 +121,10 @@ func signals(ctx context.Context) (context.Context, func()) {
 		case <-done:
 			return
 		}
-		for {
+		for first := time.Now(); ; {
 			select {
 			case s := <-ch:
-				if s != syscall.SIGHUP {
+				if s != syscall.SIGHUP && time.Since(first) > sameSignal {
 					os.Exit((&Interrupt{s}).code())
 				}
 			case <-done:

@@ -182,7 +182,7 @@ func TestConnectWaitBoundsConnecting(t *testing.T) {
 		t.Fatalf("the server did not start: %s", up)
 	}
 	_, rest, _ := strings.Cut(up.String(), "board on ")
-	address, _, _ := strings.Cut(rest, ",")
+	address, _, _ := strings.Cut(rest, " ")
 	if err := owner.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}

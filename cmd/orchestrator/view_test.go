@@ -125,7 +125,7 @@ jobs:
 			t.Fatalf("the server did not start: %s", up)
 		}
 		_, rest, _ := strings.Cut(up.String(), "board on ")
-		address, _, _ := strings.Cut(rest, ",")
+		address, _, _ := strings.Cut(rest, " ")
 		return c, address
 	}
 	owner, address := serve()

@@ -1,7 +1,7 @@
 # Both programs in one image: `docker run muster` is the orchestrator, `docker run --entrypoint worker muster` a worker.
 
 FROM golang:1.26-bookworm AS build
-ARG GOPROXY=https://proxy.golang.org,direct
+ARG GOPROXY
 ARG GOFLAGS
 WORKDIR /src
 COPY . .

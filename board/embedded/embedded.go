@@ -86,10 +86,9 @@ func Attach(ctx context.Context, o Options) (*Server, error) {
 
 // join owns the server or connects to the one that runs, whichever comes first.
 func (s *Server) join(ctx context.Context) error {
-	tick, tell := time.NewTicker(firstPoll), time.NewTimer(tellAfter)
+	tick := time.NewTicker(firstPoll)
 	defer tick.Stop()
-	defer tell.Stop()
-	for {
+	for told, begun := false, time.Now(); ; {
 		owner, err := s.own(ctx)
 		if err != nil {
 			return err
@@ -100,12 +99,14 @@ func (s *Server) join(ctx context.Context) error {
 		if owner {
 			return err
 		}
+		if !told && time.Since(begun) >= tellAfter {
+			told = true
+			s.opts.Log(fmt.Sprintf("waiting for the server on data folder %s, which %s holds: %v", s.opts.Dir, holder(s.opts.Dir), err))
+		}
 		select {
 		case <-ctx.Done():
 			return fmt.Errorf("data folder %s: %s holds it and its server does not answer (%w): %w; end that process or name another folder with --data",
 				s.opts.Dir, holder(s.opts.Dir), err, context.Cause(ctx))
-		case <-tell.C:
-			s.opts.Log(fmt.Sprintf("waiting for the server on data folder %s, which %s holds: %v", s.opts.Dir, holder(s.opts.Dir), err))
 		case <-tick.C:
 		}
 	}

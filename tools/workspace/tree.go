@@ -14,7 +14,7 @@ import (
 type Tree struct {
 	Dir      string // absolute
 	Scratch  string // absolute; outside Dir; holds the folders home and tmp, and what Spill keeps
-	ReadOnly bool   // shared with others
+	ReadOnly bool   // nothing may be written: the tree is shared, or a folder in place whose job only reads
 	Saved    string // set by Close: where it kept changes that nobody had asked for, "" for none
 
 	main    *area

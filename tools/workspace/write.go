@@ -33,7 +33,7 @@ func (t *Tree) Write(name string, data []byte) (Written, error) {
 	case p.area == t.scratch:
 		return Written{}, &PathError{Op: "write", Path: name, Err: ErrReadOnly, Why: "the scratch folder holds kept output; write below the root"}
 	case t.ReadOnly:
-		return Written{}, &PathError{Op: "write", Path: name, Err: ErrReadOnly, Why: "the tree is shared with other agents"}
+		return Written{}, &PathError{Op: "write", Path: name, Err: ErrReadOnly, Why: "this job only reads, and its tree may be shared with others"}
 	case p.rel == "." || strings.HasSuffix(name, "/") || strings.HasSuffix(name, "/."):
 		return Written{}, notRegular("write", name, fs.ModeDir)
 	}

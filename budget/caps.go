@@ -8,11 +8,11 @@ import (
 	"sync"
 )
 
-// Caps is every limit on what tools read, keep and show, and on children. Zero is a valid value of few of them: take
+// Caps is every limit on what tools read, keep and show, on children, and on calls that repeat themselves. Zero is a valid value of few of them: take
 // Default() or Compact() and change it.
 //
 // The tag `cap` holds, in this order, the default, the value in the preset "compact", the least and the greatest value;
-// the name of another cap in place of the greatest means that this one may not be above that one.
+// the name of another cap, which stands before it, in place of the greatest means that this one may not be above that one.
 type Caps struct {
 	OutputChars    int `json:"output_chars" cap:"20000 20000 1000 200000" doc:"characters of any tool's final text, errors and notice included"`
 	ReadAdmitBytes int `json:"read_admit_bytes" cap:"4194304 4194304 65536 67108864" doc:"bytes of a file that is read whole"`
@@ -37,15 +37,20 @@ type Caps struct {
 	SearchResults  int `json:"search_results" cap:"5 5 1 10" doc:"results of a web search"`
 	SnippetChars   int `json:"snippet_chars" cap:"400 200 80 2000" doc:"characters of one search result"`
 	SkillChars     int `json:"skill_chars" cap:"20000 8000 1000 100000" doc:"characters of a skill"`
+	SkillListChars int `json:"skill_list_chars" cap:"6000 2500 500 100000" doc:"characters of the list of skills in the system prompt"`
 	DocsChars      int `json:"docs_chars" cap:"20000 8000 1000 100000" doc:"characters of all AGENTS.md files"`
 	TodoItems      int `json:"todo_items" cap:"50 50 1 200" doc:"items of a todo list"`
 	PreviewChars   int `json:"preview_chars" cap:"500 500 80 500" doc:"characters of a result's preview on the board"`
 	MemoryChars    int `json:"memory_chars" cap:"1000 1000 80 10000" doc:"characters of one memory"`
 	MemoryHits     int `json:"memory_hits" cap:"10 10 1 100" doc:"memories that one search shows"`
+	MemoryItems    int `json:"memory_items" cap:"1000 1000 10 10000" doc:"memories of one project"`
+	MemoryBytes    int `json:"memory_bytes" cap:"1048576 1048576 65536 16777216" doc:"bytes of all memories of one project"`
 	ChildRows      int `json:"child_rows" cap:"20 10 1 200" doc:"children that agent_list shows"`
 	ChildrenLive   int `json:"children_live" cap:"20 20 1 10000" doc:"children of one agent at a time"`
 	ChildrenTotal  int `json:"children_total" cap:"100 100 1 100000" doc:"children of one agent in all"`
 	Depth          int `json:"depth" cap:"3 3 0 10" doc:"levels of agents under a run's root"`
+	RepeatStop     int `json:"repeat_stop" cap:"5 5 2 1000" doc:"same calls with the same result in a row until the job ends as stuck"`
+	RepeatHint     int `json:"repeat_hint" cap:"3 3 2 repeat_stop" doc:"same calls with the same result in a row until an agent is told"`
 }
 
 // Cap is one row of the table: what a cap is called, means, is by default and may be.

@@ -33,15 +33,20 @@ var contract = map[string][4]int{ // default, compact, least, greatest
 	"search_results":   {5, 5, 1, 10},
 	"snippet_chars":    {400, 200, 80, 2_000},
 	"skill_chars":      {20_000, 8_000, 1_000, 100_000},
+	"skill_list_chars": {6_000, 2_500, 500, 100_000},
 	"docs_chars":       {20_000, 8_000, 1_000, 100_000},
 	"todo_items":       {50, 50, 1, 200},
 	"preview_chars":    {500, 500, 80, 500},
 	"memory_chars":     {1_000, 1_000, 80, 10_000},
 	"memory_hits":      {10, 10, 1, 100},
+	"memory_items":     {1_000, 1_000, 10, 10_000},
+	"memory_bytes":     {1 << 20, 1 << 20, 64 << 10, 16 << 20},
 	"child_rows":       {20, 10, 1, 200},
 	"children_live":    {20, 20, 1, 10_000},
 	"children_total":   {100, 100, 1, 100_000},
 	"depth":            {3, 3, 0, 10},
+	"repeat_hint":      {3, 3, 2, 1_000},
+	"repeat_stop":      {5, 5, 2, 1_000},
 }
 
 func TestTableIsTheContract(t *testing.T) {

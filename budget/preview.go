@@ -48,8 +48,7 @@ func oneLine(s string, n int) string {
 		case unicode.IsSpace(r):
 			blank = true
 			continue
-		case r == zwj && joins(last, s[i:]), r == emojiStyle && pictorial(last):
-		case invisible(r):
+		case Hidden(r) && !shapes(last, r, s[i:]):
 			continue
 		}
 		if blank && last != 0 {
@@ -63,28 +62,4 @@ func oneLine(s string, n int) string {
 		chars++
 	}
 	return b.String()
-}
-
-const (
-	zwj        = '\u200d'
-	emojiStyle = '\ufe0f'
-)
-
-// joins tells whether a zero-width joiner between last and next makes one emoji of two.
-func joins(last rune, next string) bool {
-	r, _ := utf8.DecodeRuneInString(next)
-	return pictorial(r) && (pictorial(last) || last == emojiStyle || 0x1f3fb <= last && last <= 0x1f3ff)
-}
-
-// pictorial tells whether r may be the base of an emoji.
-func pictorial(r rune) bool {
-	return unicode.Is(unicode.So, r) || 0x2190 <= r && r <= 0x21ff
-}
-
-// invisible tells whether r has no picture of its own: controls, formats such as bidi marks and tags, fillers, variation
-// selectors.
-func invisible(r rune) bool {
-	return unicode.IsControl(r) ||
-		unicode.Is(unicode.Cf, r) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r) ||
-		unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector)
 }

@@ -58,7 +58,7 @@ func (a *attempt) changes(ctx context.Context) (patch board.Artifact, list []wor
 	return patch, list, nil
 }
 
-// keep puts what the job changed into its result. Files that a patch cannot hold are named in its facts.
+// keep puts what the job changed into its result. Its facts name the files that a patch cannot hold, and how its commands were confined.
 func (a *attempt) keep(ctx context.Context, res *board.Result) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), keepTime)
 	defer cancel()
@@ -70,10 +70,11 @@ func (a *attempt) keep(ctx context.Context, res *board.Result) error {
 		Path string `json:"path"`
 		Why  string `json:"why"`
 	}
-	var facts struct {
-		Left  []left `json:"not_in_patch"`
-		Total int    `json:"not_in_patch_total"`
-	}
+	facts := struct {
+		Sandbox board.Sandbox `json:"sandbox"`
+		Left    []left        `json:"not_in_patch,omitempty"`
+		Total   int           `json:"not_in_patch_total,omitempty"`
+	}{Sandbox: a.confined()}
 	for _, c := range list {
 		switch {
 		case c.Left == "":
@@ -87,10 +88,8 @@ func (a *attempt) keep(ctx context.Context, res *board.Result) error {
 		}
 	}
 	res.Patch = patch
-	if facts.Total > 0 {
-		if res.Facts, err = json.Marshal(facts); err != nil {
-			return fmt.Errorf("encode facts: %w", err)
-		}
+	if res.Facts, err = json.Marshal(facts); err != nil {
+		return fmt.Errorf("encode facts: %w", err)
 	}
 	return nil
 }
@@ -135,13 +134,16 @@ func (a *attempt) resume(ctx context.Context, model llm.Model) error {
 	if err != nil {
 		return err
 	}
-	delegating := false
+	delegating, list := false, ""
 	for _, t := range a.set.Tools() {
 		delegating = delegating || t.Class == tools.Delegate
+		if t.Name == "skill" {
+			list = a.lease.Secrets().String(skillList(a.skills, a.caps.SkillListChars))
+		}
 	}
 	system, err := systemPrompt(situation{
 		Prompt: a.profile.Prompt, Title: a.job.Title, Child: a.job.Parent != "", ReadOnly: a.readOnly(),
-		InPlace: a.job.Base.InPlace != "", Delegates: delegating,
+		InPlace: a.job.Base.InPlace != "", Delegates: delegating, Skills: list,
 	})
 	if err != nil {
 		return err

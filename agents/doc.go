@@ -26,7 +26,8 @@
 // A plan is a YAML file of jobs: prompts, or steps (tool calls without a model).
 //
 //	title: Review
-//	caps: {preset: compact}          # also profile, model, mode, env, pool, priority, attempts, timeout: for all jobs
+//	caps: {preset: compact}          # also profile, model, mode, env, pool, priority, attempts, timeout, sandbox, rules: for all jobs
+//	sandbox: {min: landlock, network: none, limits: {memory: 2GiB, processes: 200}}
 //	jobs:
 //	  - id: look                     # letters, digits, - and _
 //	    foreach: {glob: "**/*.go", chunk: 20}      # or items: [a, b]
@@ -43,6 +44,13 @@
 // a notice. In the command of a run_command step an expression becomes a reference to an environment variable
 // (${MUSTER_ITEM}, ${MUSTER_ITEMS}, ${MUSTER_INDEX}, ${MUSTER_RESULT_ID}) instead, so that no shell ever evaluates what a
 // file name or another job said: write it within double quotes. The timeout counts from the submission.
+//
+// The sandbox of a job narrows what the host of its worker allows, and never widens it: min is the weakest rung to run on (package policy
+// lists them; never off), network none or proxy, domains those of the host only (example.com, *.example.com), limits at most
+// the host's: processes, memory, cpu_secs, file, open_files, tmp, disk, disk_files. What a job says lies over what the plan says, field by
+// field. A worker whose machine is below min leaves the job to others, and the board says what it waits for; a job that asks for more
+// than its worker's host allows fails. The rules (allow, ask, deny) are obeyed beside those of the host. Children have both from
+// their parent.
 //
 // Everything about a plan is checked before anything is submitted; an error names file, line and reason.
 package agents

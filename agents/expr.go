@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // ref is one expression of a plan.
@@ -19,9 +20,9 @@ type ref struct {
 const envPrefix = "MUSTER_"
 
 var (
-	expression = regexp.MustCompile(`\$\{\{(.*?)\}\}`)
-	resultsOf  = regexp.MustCompile(`^results\.([A-Za-z0-9_-]+)$`)
-	notEnv     = regexp.MustCompile(`[^A-Z0-9_]`)
+	expression = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$\{\{(.*?)\}\}`) })
+	resultsOf  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^results\.([A-Za-z0-9_-]+)$`) })
+	notEnv     = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`[^A-Z0-9_]`) })
 )
 
 // parseRef reads what stands between ${{ and }}.
@@ -31,7 +32,7 @@ func parseRef(inner string) (ref, error) {
 	case "item", "items", "index":
 		return ref{kind: s}, nil
 	}
-	if m := resultsOf.FindStringSubmatch(s); m != nil {
+	if m := resultsOf().FindStringSubmatch(s); m != nil {
 		return ref{kind: "results", id: m[1]}, nil
 	}
 	return ref{}, fmt.Errorf("unknown expression ${{%s}}: there are item, items, index and results.ID", inner)
@@ -45,19 +46,19 @@ func (r ref) env() string {
 	return envPrefix + strings.ToUpper(r.kind)
 }
 
-func envID(id string) string { return notEnv.ReplaceAllString(strings.ToUpper(id), "_") }
+func envID(id string) string { return notEnv().ReplaceAllString(strings.ToUpper(id), "_") }
 
 // refs lists the expressions of a text; the error is of the first bad one.
 func refs(text string) ([]ref, error) {
 	var all []ref
-	for _, m := range expression.FindAllStringSubmatch(text, -1) {
+	for _, m := range expression().FindAllStringSubmatch(text, -1) {
 		r, err := parseRef(m[1])
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, r)
 	}
-	if rest := expression.ReplaceAllString(text, ""); strings.Contains(rest, "${{") {
+	if rest := expression().ReplaceAllString(text, ""); strings.Contains(rest, "${{") {
 		return nil, fmt.Errorf("an expression is not closed: ${{ without }}")
 	}
 	return all, nil
@@ -65,8 +66,8 @@ func refs(text string) ([]ref, error) {
 
 // fill replaces the expressions of a text that value knows; the others stay.
 func fill(text string, value func(ref) (string, bool)) string {
-	return expression.ReplaceAllStringFunc(text, func(whole string) string {
-		r, err := parseRef(expression.FindStringSubmatch(whole)[1])
+	return expression().ReplaceAllStringFunc(text, func(whole string) string {
+		r, err := parseRef(expression().FindStringSubmatch(whole)[1])
 		if err != nil {
 			return whole
 		}

@@ -43,7 +43,7 @@ func (l *loop) run(ctx context.Context) (board.Result, error) {
 			return board.Result{}, err
 		}
 		if l.talk.stuck != "" {
-			return l.failed("stuck: the same call of %s gave the same result five times in a row", l.talk.stuck), nil
+			return l.failed("stuck: the same call of %s gave the same result too often in a row", l.talk.stuck), nil
 		}
 		if l.talk.answered() {
 			if res, err := l.judge(ctx); res != nil || err != nil {

@@ -18,6 +18,7 @@ import (
 	"muster/agents/llm"
 	"muster/board"
 	"muster/board/boardtest"
+	"muster/budget"
 	"muster/tools"
 )
 
@@ -179,10 +180,14 @@ func TestUnknownModelFailsAtOnce(t *testing.T) {
 func TestStuck(t *testing.T) {
 	h := newHouse(t)
 	h.worker("w", 1)
-	id := h.submit(h.script("turns:\n  - {calls: [{tool: list_dir}]}\n"))[0].ID
-	res := h.result(id)
-	if res.State != board.Failed || !strings.Contains(res.Error, "stuck") || len(h.turns(id)) != 5 {
-		t.Errorf("%s %q after %d turns", res.State, res.Error, len(h.turns(id)))
+	for turns, caps := range map[int]budget.Choice{5: {}, 2: {Numbers: map[string]int{"repeat_stop": 2}}} {
+		job := h.script("turns:\n  - {calls: [{tool: list_dir}]}\n")
+		job.Caps = caps
+		id := h.submit(job)[0].ID
+		res := h.result(id)
+		if res.State != board.Failed || !strings.Contains(res.Error, "stuck") || len(h.turns(id)) != turns {
+			t.Errorf("%s %q after %d turns, want %d", res.State, res.Error, len(h.turns(id)), turns)
+		}
 	}
 }
 
@@ -232,7 +237,7 @@ turns:
 func TestResumeAsksForNoTurnTwice(t *testing.T) {
 	h := newHouse(t)
 	stop := h.worker("first", 1)
-	mark := t.TempDir() + "/mark"
+	mark := filepath.Join(h.marks, "mark")
 	job := h.script(`
 turns:
   - {when: {turn: 1}, text: one, calls: [{tool: write_file, args: {path: a.txt, content: a}}]}
@@ -418,7 +423,7 @@ func TestKillOfAParentThatWaits(t *testing.T) {
 	h := newHouse(t)
 	h.worker("w", 1)
 	secs := strconv.Itoa(300_000 + os.Getpid())
-	id := h.submit(h.script(strings.NewReplacer("MARK", filepath.Join(t.TempDir(), "m"), "SECS", secs).Replace(foreground)))[0].ID
+	id := h.submit(h.script(strings.NewReplacer("MARK", filepath.Join(h.marks, "m"), "SECS", secs).Replace(foreground)))[0].ID
 	boardtest.Until(t, "the child hangs", func() bool { return len(sleepers(secs)) == 1 })
 	lines, err := h.b.Kill(h.ctx(), "enough", id)
 	if err != nil || len(lines) != 2 || lines[0].Outcome != "killed" || lines[1].Outcome != "killed" {
@@ -433,7 +438,7 @@ func TestKillOfAParentThatWaits(t *testing.T) {
 func TestResumeOfAParentThatWaits(t *testing.T) {
 	h := newHouse(t)
 	stop := h.worker("first", 2)
-	mark := filepath.Join(t.TempDir(), "m")
+	mark := filepath.Join(h.marks, "m")
 	id := h.submit(h.script(strings.NewReplacer("MARK", mark, "SECS", "1000").Replace(foreground)))[0].ID
 	boardtest.Until(t, "the child works", func() bool { _, err := os.Stat(mark); return err == nil })
 	stop()

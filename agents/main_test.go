@@ -15,6 +15,7 @@ import (
 	"muster/agents/llm"
 	"muster/board"
 	"muster/board/boardtest"
+	"muster/board/policy"
 	"muster/tools/sandbox"
 	"muster/tools/workspace"
 )
@@ -30,6 +31,7 @@ type house struct {
 	b     *board.Board
 	cache *workspace.Cache
 	dir   string
+	marks string // a folder in which commands leave a mark that a test waits for
 }
 
 func newHouse(t *testing.T) *house {
@@ -39,13 +41,13 @@ func newHouse(t *testing.T) *house {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &house{t: t, b: boardtest.New(t, board.Config{}), cache: cache, dir: dir}
+	return &house{t: t, b: boardtest.New(t, board.Config{}), cache: cache, dir: dir, marks: t.TempDir()}
 }
 
 // worker serves until stop is called or the test ends.
 func (h *house) worker(name string, slots int) (stop func()) {
 	h.t.Helper()
-	r := &agents.Runner{Cache: h.cache, Policy: sandbox.Policy{Mode: "auto"}, Log: zerolog.New(zerolog.NewTestWriter(h.t))}
+	r := &agents.Runner{Cache: h.cache, Policy: sandbox.Policy{Mode: "auto", Writable: []string{h.marks}}, Allows: policy.Sandbox{Min: "limits"}, Log: zerolog.New(zerolog.NewTestWriter(h.t))}
 	return boardtest.Serve(h.t, h.b, board.Worker{Name: name, Slots: slots}, r.Run)
 }
 

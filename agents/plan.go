@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -15,8 +16,10 @@ import (
 	"muster/agents/document"
 	"muster/agents/llm"
 	"muster/board"
+	"muster/board/policy"
 	"muster/budget"
 	"muster/tools"
+	"muster/tools/rules"
 )
 
 const (
@@ -53,6 +56,8 @@ type settings struct {
 	Priority string            `yaml:"priority"`
 	Attempts int               `yaml:"attempts"`
 	Timeout  string            `yaml:"timeout"`
+	Sandbox  policy.Sandbox    `yaml:"sandbox"`
+	Rules    policy.Rules      `yaml:"rules"`
 
 	caps    budget.Choice
 	timeout time.Duration
@@ -126,15 +131,15 @@ func (c *planCheck) say(at []any, format string, a ...any) {
 }
 
 var (
-	jobID   = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
-	envName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
-	poolOK  = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`)
+	jobID   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
+	envName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`) })
+	poolOK  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_-]{0,63}$`) })
 )
 
 // identity checks the id of a job against those before it.
 func (c *planCheck) identity(i int) {
 	id, at := c.plan.jobs[i].ID, []any{"jobs", i, "id"}
-	if !jobID.MatchString(id) {
+	if !jobID().MatchString(id) {
 		c.say(at, "job id %q: letters, digits, - and _, at most 64, beginning with a letter or digit", id)
 		return
 	}
@@ -171,11 +176,11 @@ func (c *planCheck) settings(at []any, s *settings) {
 		}
 	}
 	for name := range s.Env {
-		if !envName.MatchString(name) || strings.HasPrefix(name, envPrefix) {
+		if !envName().MatchString(name) || strings.HasPrefix(name, envPrefix) {
 			c.say(append(slices.Clone(at), "env", name), "%q cannot be set: letters, digits and _, and not beginning with %s", name, envPrefix)
 		}
 	}
-	if s.Pool != "" && !poolOK.MatchString(s.Pool) {
+	if s.Pool != "" && !poolOK().MatchString(s.Pool) {
 		say("pool", "pool %q: letters, digits, - and _, at most 64", s.Pool)
 	}
 	if !slices.Contains([]string{"", "high", "normal", "low"}, s.Priority) {
@@ -184,11 +189,26 @@ func (c *planCheck) settings(at []any, s *settings) {
 	if s.Attempts < 0 || s.Attempts > 20 {
 		say("attempts", "attempts must be 1 to 20")
 	}
+	if err := s.Sandbox.CheckJob(); err != nil {
+		field, _, _ := strings.Cut(err.Error(), ":")
+		c.say(append(slices.Clone(at), "sandbox", field), "sandbox: %v", err)
+	}
+	if err := checkRules(s.Rules); err != nil {
+		say("rules", "rules: %v", err)
+	}
 	if s.Timeout != "" {
 		if s.timeout, err = time.ParseDuration(s.Timeout); err != nil || s.timeout <= 0 {
 			say("timeout", "timeout %q: write a duration such as 90s, 10m or 2h", s.Timeout)
 		}
 	}
+}
+
+func checkRules(r policy.Rules) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	_, err := rules.Parse(rules.Lists(r))
+	return err
 }
 
 // job checks everything of one job but cycles.
@@ -344,8 +364,8 @@ func first(values ...string) string {
 	return ""
 }
 
-// apply lays the settings of a job over those of the plan over those of base. What base says of the mode and the caps was asked for
-// on the spot: no plan widens that mode or changes those caps.
+// apply lays the settings of a job over those of the plan over those of base. What base says of the mode, the caps and the sandbox was
+// asked for on the spot: no plan widens that mode or that sandbox, or changes those caps. Rules add up.
 func (p *Plan) apply(s settings, base board.Job, now time.Time) board.Job {
 	out := base
 	out.Profile = first(s.Profile, p.all.Profile, base.Profile)
@@ -354,6 +374,12 @@ func (p *Plan) apply(s settings, base board.Job, now time.Time) board.Job {
 	out.Priority = board.Priority(first(s.Priority, p.all.Priority, string(base.Priority)))
 	if m := first(s.Model, p.all.Model); m != "" {
 		out.Model = p.model(m)
+	}
+	out.Sandbox = base.Sandbox.With(s.Sandbox.Over(p.all.Sandbox))
+	out.Rules = policy.Rules{
+		Allow: slices.Concat(base.Rules.Allow, p.all.Rules.Allow, s.Rules.Allow),
+		Ask:   slices.Concat(base.Rules.Ask, p.all.Rules.Ask, s.Rules.Ask),
+		Deny:  slices.Concat(base.Rules.Deny, p.all.Rules.Deny, s.Rules.Deny),
 	}
 	out.Caps = base.Caps.Over(s.caps.Over(p.all.caps))
 	for _, n := range []int{p.all.Attempts, s.Attempts} {

@@ -16,6 +16,7 @@ import (
 
 	"muster/agents"
 	"muster/board"
+	"muster/board/policy"
 	"muster/budget"
 )
 
@@ -152,6 +153,13 @@ func TestBadPlans(t *testing.T) {
 		"jobs:\n  - {id: a, prompt: x, attempts: 99}\n":                                                            "attempts must be 1 to 20",
 		"jobs:\n  - {id: a, prompt: x, priority: urgent}\n":                                                        "priority must be high, normal or low",
 		"jobs:\n  - {id: a, prompt: x, pool: a.b}\n":                                                               `pool "a.b"`,
+		"sandbox: {min: off}\njobs:\n  - {id: a, prompt: x}\n":                                                     `p.yaml:1: sandbox: min: no job can ask for off`,
+		"jobs:\n  - id: a\n    prompt: x\n    sandbox:\n      min: full\n      network: open\n":                    `p.yaml:6: sandbox: network: no job can ask for open`,
+		"jobs:\n  - id: a\n    prompt: x\n    sandbox:\n      limits: {memory: -1}\n":                              `p.yaml:5: sandbox: limits: memory -1: a job cannot take a limit away`,
+		"jobs:\n  - id: a\n    prompt: x\n    sandbox:\n      limits: {memory: 4 cows}\n":                          `p.yaml:5: "4 cows" is no size`,
+		"jobs:\n  - {id: a, prompt: x, sandbox: {mode: off}}\n":                                                    `p.yaml:2: unknown field "mode"`,
+		"jobs:\n  - {id: a, prompt: x, sandbox: {domains: [10.0.0.1]}}\n":                                          `p.yaml:2: sandbox: domains: domain "10.0.0.1": write a name`,
+		"jobs:\n  - {id: a, prompt: x, rules: {deny: ['']}}\n":                                                     `p.yaml:2: rules: `,
 		"env: {MUSTER_ITEM: x}\njobs:\n  - {id: a, prompt: x}\n":                                                   `"MUSTER_ITEM" cannot be set`,
 		"jobs:\n  - {id: a, prompt: [x]}\n":                                                                        "p.yaml:2: want a text, have a list",
 		"jobs: {a: {prompt: x}}\n":                                                                                 "p.yaml:1: want a list, have a mapping",
@@ -204,6 +212,35 @@ jobs:
 	}
 	if jobs, err = p.Jobs(t.Context(), t.TempDir(), base); err != nil || jobs[0].Mode != "plan" || jobs[1].Mode != "plan" {
 		t.Errorf("under mode plan: %+v, %v", jobs, err)
+	}
+}
+
+// A job's sandbox lies over the plan's; what was asked for on the spot narrows both. Rules add up.
+func TestJobsTakeTheirSandboxFromJobThenPlanUnderTheBase(t *testing.T) {
+	p, err := agents.ParsePlan("p.yaml", []byte(`
+sandbox: {min: full, network: proxy, domains: [example.com, example.org], limits: {memory: 2GiB, processes: 50}}
+rules: {deny: ["web_fetch"]}
+jobs:
+  - {id: a, prompt: x}
+  - {id: b, prompt: x, sandbox: {min: seccomp, network: none, limits: {memory: 3GiB}}, rules: {deny: ["run_command"]}}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	base := board.Job{Sandbox: policy.Sandbox{Min: "landlock", Domains: []string{"example.com"}}, Rules: policy.Rules{Deny: []string{"git_commit"}}}
+	jobs, err := p.Jobs(t.Context(), t.TempDir(), base)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []policy.Sandbox{
+		{Min: "full", Network: "proxy", Domains: []string{"example.com"}, Limits: policy.Limits{Memory: 2 << 30, Processes: 50}},
+		{Min: "landlock", Network: "none", Limits: policy.Limits{Memory: 3 << 30, Processes: 50}},
+	}
+	if d := cmp.Diff(want, []policy.Sandbox{jobs[0].Sandbox, jobs[1].Sandbox}); d != "" {
+		t.Error(d)
+	}
+	if d := cmp.Diff([]string{"git_commit", "web_fetch", "run_command"}, jobs[1].Rules.Deny); d != "" {
+		t.Error(d)
 	}
 }
 

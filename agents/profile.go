@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"muster/agents/document"
 	"muster/budget"
@@ -114,25 +115,23 @@ func classes() []tools.Class {
 	return []tools.Class{tools.Read, tools.Write, tools.Execute, tools.Network, tools.State, tools.Delegate}
 }
 
-var profileName = regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`)
+var profileName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z0-9][a-z0-9-]{0,63}$`) })
 
 // parseProfile reads a profile: a YAML head between lines of "---", then the prompt.
 func parseProfile(name string, data []byte, known catalog) (Profile, error) {
-	text := strings.ReplaceAll(string(data), "\r\n", "\n")
-	rest, ok := strings.CutPrefix(text, "---\n")
-	yamlText, body, found := strings.Cut(rest, "\n---\n")
-	if !ok || !found {
+	fields, body, _, ok := document.Head(string(data))
+	if !ok {
 		return Profile{}, fmt.Errorf("%s:1: a profile begins with a head of fields between two lines of ---", name)
 	}
 	var h head
-	doc, err := document.Read(name, []byte("\n"+yamlText+"\n"), maxProfile, &h)
+	doc, err := document.Read(name, []byte(fields), maxProfile, &h)
 	if err != nil {
 		return Profile{}, err
 	}
 	p := Profile{Name: h.Name, Description: h.Description, Mode: h.Mode, Model: h.Model, Tools: h.Tools, MaxTurns: h.MaxTurns, Prompt: strings.TrimSpace(body)}
 	var wrong []error
 	say := func(field, format string, a ...any) { wrong = append(wrong, doc.Errorf([]any{field}, format, a...)) }
-	if !profileName.MatchString(p.Name) {
+	if !profileName().MatchString(p.Name) {
 		say("name", "name %q: small letters, digits and -, at most 64", p.Name)
 	}
 	if p.Description == "" || p.Prompt == "" {

@@ -13,16 +13,25 @@ import (
 
 	"muster/agents/llm"
 	"muster/board"
+	"muster/board/policy"
 	"muster/budget"
 	"muster/tools"
+	"muster/tools/rules"
 	"muster/tools/sandbox"
+	"muster/tools/skills"
+	"muster/tools/web"
 	"muster/tools/workspace"
 )
 
 // Runner runs jobs: workspace → profile → steps or loop → result. Its methods may be called from several goroutines.
 type Runner struct {
 	Cache  *workspace.Cache
-	Policy sandbox.Policy
+	Policy sandbox.Policy // of commands; what Allows says is put into it
+	Allows policy.Sandbox // of the host: jobs narrow it
+	Rules  []*rules.Set   // of the host: jobs add theirs
+	Prune  []string       // folders that grep and glob do not enter; nil: those of workspace.Pruned
+	Skills []string       // folders of the user's own skills
+	Web    *web.Client    // what web_fetch and web_search use; nil: the public web, and no search
 	Log    zerolog.Logger
 
 	reclaim  sync.Once
@@ -49,7 +58,11 @@ type attempt struct {
 	profile Profile
 	mode    string
 	caps    budget.Caps
+	policy  sandbox.Policy // of this job's commands
+	report  sandbox.Report // of how they are confined
+	release func()         // ends what serves them
 	tree    *workspace.Tree
+	skills  []skills.Skill
 	set     *tools.Set
 	log     zerolog.Logger
 	loop    *loop       // nil for steps
@@ -59,8 +72,9 @@ type attempt struct {
 // Run is a board.Handler. Its error is for an end that is no result: the worker stops, the lease is lost, or the board cannot
 // be reached. What the job changed is stored with every other end, also when it failed or was killed.
 func (r *Runner) Run(ctx context.Context, l *board.Lease) (board.Result, error) {
-	a := &attempt{Runner: r, lease: l, job: l.Job()}
+	a := &attempt{Runner: r, lease: l, job: l.Job(), release: func() {}}
 	a.log = r.Log.With().Str("job", a.job.ID).Uint64("epoch", l.Entry().Epoch).Logger()
+	defer func() { a.release() }()
 	if res, err := a.prepare(ctx); res != nil || err != nil {
 		switch cause := stopped(ctx); {
 		case cause != nil:
@@ -134,6 +148,15 @@ func (a *attempt) prepare(ctx context.Context) (*board.Result, error) {
 		return refuse(err)
 	}
 	a.mode = a.chooseMode()
+	sets, err := a.ruleSets()
+	if err != nil {
+		return refuse(err)
+	}
+	if err = a.confine(ctx); errors.Is(err, board.ErrUnfit) {
+		return nil, err
+	} else if err != nil {
+		return refuse(err)
+	}
 	if a.tree, err = a.checkout(ctx); workspace.HostFault(err) {
 		return nil, fmt.Errorf("%w: %w", board.ErrUnfit, err)
 	} else if err != nil {
@@ -141,12 +164,13 @@ func (a *attempt) prepare(ctx context.Context) (*board.Result, error) {
 		res.Retry = a.job.Base.InPlace == ""
 		return res, nil
 	}
+	a.findSkills()
 	env, err := a.gather(ctx)
 	retry := err != nil // what others said could not be read
 	if err == nil {
 		a.set, err = tools.New(tools.Config{
-			Tree: a.tree, Caps: a.caps, Mode: a.mode, Allow: a.profile.allow(a.known), Policy: a.Policy, Env: env,
-			Lease: a.lease, Profiles: delegates(a.profiles), Journal: a.journal(ctx),
+			Tree: a.tree, Caps: a.caps, Mode: a.mode, Allow: a.profile.allow(a.known), Policy: a.policy, Rules: sets, Env: env, Prune: a.Prune,
+			Lease: a.lease, Profiles: delegates(a.profiles), Skills: a.skills, Web: a.Web, Journal: a.journal(ctx),
 		})
 	}
 	if err != nil {
@@ -162,6 +186,15 @@ func (a *attempt) prepare(ctx context.Context) (*board.Result, error) {
 		return a.set.Close()
 	})
 	return nil, nil
+}
+
+// findSkills looks for skills in the files and in the folders of the user. What is wrong with one is for orchestrator doctor to tell.
+func (a *attempt) findSkills() {
+	found, problems := skills.Find(a.tree, a.Skills)
+	for _, p := range problems {
+		a.log.Debug().Str("skill", p.File).Int("line", p.Line).Bool("skipped", p.Skipped).Msg(p.Text)
+	}
+	a.skills = found
 }
 
 // journal writes the log of the tools. A call that is only repeated by the next holder (it reads, or waits for a child) and that the stop

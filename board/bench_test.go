@@ -13,7 +13,7 @@ import (
 // BenchmarkEndToEnd is the whole protocol, log, entry, pointer, claim, result, end and confirmed acknowledgement, for jobs of 1 KB that do
 // nothing, on 16 slots beside the server in this process.
 func BenchmarkEndToEnd(b *testing.B) {
-	bd := boardtest.New(b, board.Config{AckWait: 30 * time.Second})
+	bd := boardtest.New(b, board.Config{AckWait: longLease})
 	boardtest.Serve(b, bd, board.Worker{Slots: 16}, func(context.Context, *board.Lease) (board.Result, error) {
 		return board.Result{State: board.Done, Text: "ok"}, nil
 	})
@@ -34,7 +34,7 @@ func BenchmarkEndToEnd(b *testing.B) {
 
 // BenchmarkDispatch is one idle job after another: from the start of its submission to the start of its handler.
 func BenchmarkDispatch(b *testing.B) {
-	bd := boardtest.New(b, board.Config{AckWait: 30 * time.Second})
+	bd := boardtest.New(b, board.Config{AckWait: longLease})
 	began := make(chan time.Time)
 	boardtest.Serve(b, bd, board.Worker{Slots: 4}, func(context.Context, *board.Lease) (board.Result, error) {
 		began <- time.Now()

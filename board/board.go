@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/google/uuid"
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
+
+	"muster/board/secrets"
 )
 
 const (
@@ -35,6 +38,9 @@ type Config struct {
 	Retry   time.Duration // delay after a job's first failed attempt, four times as much after each further one; default 1 s
 	Beat    time.Duration // worker heartbeat; default 3 s, never over a third of its key's life: AckWait, 2 s at least and 10 s at most
 	Log     zerolog.Logger
+
+	// Secrets is taken out of everything that is written to the board but specifications and files, see doc.go; nil: nothing is.
+	Secrets *secrets.Redactor
 }
 
 // Board is the shared board of one deployment. Safe for use by many goroutines.
@@ -48,10 +54,16 @@ type Board struct {
 	retry   time.Duration
 	ttl     time.Duration // life of a worker's heartbeat key
 	inline  int           // bytes of an event's data over which it is spilled
+	secrets *secrets.Redactor
 
 	events, jobs   jetstream.Stream
 	board, workers jetstream.KeyValue
 	objects        jetstream.ObjectStore
+
+	memory struct {
+		sync.Mutex
+		bucket jetstream.KeyValue // nil until it is first needed
+	}
 
 	views views
 }
@@ -75,7 +87,7 @@ func Connect(ctx context.Context, nc *nats.Conn, cfg Config) (*Board, error) {
 	}
 	b := &Board{
 		nc: nc, js: js, names: n, log: cfg.Log, ackWait: cfg.AckWait, retry: cmp.Or(cfg.Retry, defaultRetry),
-		inline: int(nc.MaxPayload() / 2),
+		inline: int(nc.MaxPayload() / 2), secrets: cfg.Secrets,
 	}
 	if err := b.make(ctx); err != nil {
 		return nil, fmt.Errorf("connect to the board: %w", err)
@@ -338,6 +350,6 @@ type WorkerInfo struct {
 	Pools   []string  `json:"pools"`
 	Slots   int       `json:"slots"`
 	Running []string  `json:"running"`
-	Sandbox string    `json:"sandbox"` // rung
+	Sandbox Sandbox   `json:"sandbox"`
 	Started time.Time `json:"started"`
 }

@@ -198,11 +198,15 @@ func (l *Lease) Submit(ctx context.Context, call string, child Job) (Entry, erro
 	parent := l.job
 	child.ID, child.Run, child.Parent = childID(parent, call), parent.Run, parent.ID
 	child.Path = append(slices.Clone(parent.Path), parent.ID)
+	child.Sandbox, child.Rules = parent.Sandbox, parent.Rules // delegation widens nothing
 	child.Pool, child.Priority = cmp.Or(child.Pool, parent.Pool), cmp.Or(child.Priority, parent.Priority)
 	if d := parent.Deadline; !d.IsZero() && (child.Deadline.IsZero() || d.Before(child.Deadline)) {
 		child.Deadline = d
 	}
 	if child, err = child.complete(); err != nil {
+		return Entry{}, err
+	}
+	if err := l.b.hide(&child); err != nil {
 		return Entry{}, err
 	}
 
@@ -228,7 +232,7 @@ func (l *Lease) Submit(ctx context.Context, call string, child Job) (Entry, erro
 	if err := l.b.checkAfter(ctx, []Job{child}); err != nil {
 		return Entry{}, err
 	}
-	e := newEntry(child)
+	e := l.b.newEntry(child)
 	e.Live = caps.ChildrenLive
 	if placed >= caps.ChildrenLive {
 		e.State = Blocked

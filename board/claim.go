@@ -8,11 +8,15 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go"
+
+	"muster/budget"
 )
 
 const (
 	orphanDelay = 250 * time.Millisecond // until a pointer that is ahead of its entry is looked at again
 	orphanTime  = time.Minute            // after which it is dropped
+
+	firstWait, maxWait = time.Second, 15 * time.Second // until a pointer that a worker left to others is delivered again
 )
 
 // claim makes a lease of a pointer, or sees to the pointer and returns nil.
@@ -177,9 +181,12 @@ func (s *server) take(ctx context.Context, m *nats.Msg, e Entry, doom string) (*
 			}
 		}
 	}
+	if why := s.unfit(job, e, doom); why != nil && !missing && earlier == nil {
+		return nil, s.leave(ctx, m, e, why.Error())
+	}
 	next, silent, start := e, "", time.Now()
 	next.State, next.Epoch, next.Worker, next.Claimed = Running, e.Epoch+1, s.id, now()
-	next.Heard = next.Claimed
+	next.Heard, next.Sandbox, next.Waits = next.Claimed, s.w.Sandbox.Rung, ""
 	if next.Started.IsZero() {
 		next.Started = next.Claimed
 	}
@@ -223,6 +230,35 @@ func (s *server) take(ctx context.Context, m *nats.Msg, e Entry, doom string) (*
 	return nil, nil
 }
 
+// unfit says why this worker must not claim a job. What needs no handler any more it may conclude.
+func (s *server) unfit(job Job, e Entry, doom string) error {
+	if s.w.Fits == nil || doom != "" || e.Attempt >= e.MaxTries {
+		return nil
+	}
+	return s.w.Fits(job)
+}
+
+// leave puts a pointer back for another worker, and lets people know why the job waits. It comes again, since this may be the only worker
+// until one is there that can do it.
+func (s *server) leave(ctx context.Context, m *nats.Msg, e Entry, why string) error {
+	if e.State == Queued && e.Waits == "" {
+		next := e
+		next.Waits = budget.Preview(why, reasonChars)
+		if _, err := s.b.swap(ctx, e, next); err != nil {
+			return err
+		}
+		if _, err := s.b.remark(ctx, e, kindWaits, kindWaits, note{Worker: s.id, Reason: why}); err != nil {
+			return err
+		}
+	}
+	wait := firstWait
+	if meta, err := m.Metadata(); err == nil {
+		wait = min(firstWait<<min(meta.NumDelivered-1, 8), maxWait)
+	}
+	s.nak(m, wait)
+	return nil
+}
+
 // heard is when a holder's newest write came: other writes, such as a kill flag, say nothing about it.
 func (e Entry) heard() time.Time {
 	if e.Heard.IsZero() {
@@ -242,7 +278,8 @@ func (s *server) lease(m *nats.Msg, job Job, e Entry, seq uint64, claimed time.T
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(s.stop))
 	return &Lease{
 		b: s.b, s: s, job: job, epoch: e.Epoch, msg: m, ctx: ctx, cancel: cancel, entry: e, confirmed: claimed, seq: seq, slot: true,
-		log:    s.log.With().Str("job", e.ID).Uint64("epoch", e.Epoch).Logger(),
-		killed: make(chan struct{}), wake: make(chan struct{}, 1), gone: make(chan struct{}), nudged: make(chan struct{}, 1),
+		secrets: s.b.secretsOf(job),
+		log:     s.log.With().Str("job", e.ID).Uint64("epoch", e.Epoch).Logger(),
+		killed:  make(chan struct{}), wake: make(chan struct{}, 1), gone: make(chan struct{}), nudged: make(chan struct{}, 1),
 	}
 }

@@ -17,6 +17,7 @@
 //	pointer    <PREFIX>_JOBS                            stream, work queue, <prefix>.jobs.<pool>.<priority>.<job>
 //	workers    <prefix>_workers                         bucket with a TTL, one key a worker, and the steward's
 //	artifacts  <prefix>_artifacts                       object store, named by SHA-256
+//	memories   <prefix>_memory                          bucket, <hash of the project>.<memory>
 //	nudge      <prefix>.ctl.<job>                       core message: "look at your entry"
 //
 // # Life of a job
@@ -34,6 +35,8 @@
 //
 // A worker (Serve) pulls a pointer only for a free slot, reads the entry, and claims it: state running, epoch + 1, its own name. It claims
 // only while its heartbeat is on the board.
+// A job that it is unfit for in particular (Worker.Fits: the job asks for a better sandbox than its machine has) it leaves to others
+// before that, and says so on the entry and in the log.
 // The epoch counts holders, the attempt counts failures: a clean stop hands the job back and spends no attempt, an error, a crash or a
 // silent worker does. When the attempts are used up the job is lost, with its reasons. A worker that is itself the fault (ErrUnfit) hands
 // back and rests; one that drains (Worker.Drain) lets what runs end, and goes on claiming only while a job that it holds has live children.
@@ -74,6 +77,19 @@
 //
 // Entries stay under 4 KiB. An event over half of the server's message limit keeps its data in the artifact store (Event.Spill); readers
 // never see the difference. A result's text is whole, byte for byte, whatever its size; its preview has at most 500 characters.
+//
+// # Secrets
+//
+// Nothing is written to the board before it was looked through for secrets (Config.Secrets, package secrets): the data of events, the texts
+// of entries and results, what a worker says of itself. What looks like a credential in a job's own environment is a secret of that job.
+// Three things are kept as they are. A specification but for its titles, since every holder needs the whole of it: people are shown it by
+// Board.Shown and ShownEvent. Artifacts that Put is given, since those are files: packs, patches, scripts. And names, by which a job is found: one that
+// holds a secret is refused. Whoever goes on with a job reads its log, so what was a secret in it stays redacted to him.
+//
+// # Memories
+//
+// What agents of a project want each other to know is no job's, outlives them all, and is kept by project (Job.Project: whoever submits decides it,
+// no worker does). A memory is written only by who has seen all of its project, so that one sentence is one entry; see memory.go and package memory.
 //
 // # Who looks after what nobody holds
 //

@@ -50,11 +50,7 @@ func TestDrain(t *testing.T) {
 	left := submit(t, b, board.Job{Title: "left"})[0]
 	second := boardtest.Connect(t, s.Conn(), board.Config{AckWait: longLease})
 	boardtest.Serve(t, second, board.Worker{Name: "second"}, echo)
-	begin := time.Now()
 	left = wait(t, b, left.ID)[0]
-	if took := time.Since(begin); took > 5*time.Second {
-		t.Errorf("the other worker got the job after %s", took)
-	}
 	check(t, "epoch of what was left", left.Epoch, 1)
 	select {
 	case err := <-done:

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"time"
+
+	"muster/board/secrets"
 )
 
 // Event is one thing that happened to a job. V is the version of its form (1).
@@ -29,6 +31,7 @@ const (
 	kindRetry    = "retry"       // note: an attempt failed and another will follow
 	kindRequeued = "requeued"    // note: its worker fell silent; queued again
 	kindHanded   = "handed_back" // note: its worker stopped; queued again, no attempt spent
+	kindWaits    = "waits"       // note: a worker that could not do it left it to others; the first time only
 	kindKilled   = "killed"      // killProof
 	kindResult   = "result"      // Result; the last
 )
@@ -65,15 +68,15 @@ func encode(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// encodeEvent makes the message of an event; data over the message size goes to the artifact store first.
-func (b *Board) encodeEvent(ctx context.Context, e Entry, kind string, epoch uint64, data any) ([]byte, error) {
+// encodeEvent makes the message of an event without secrets; data over the message size goes to the artifact store first.
+func (b *Board) encodeEvent(ctx context.Context, e Entry, kind string, epoch uint64, data any, r *secrets.Redactor) ([]byte, error) {
 	ev := Event{V: eventVersion, Run: e.Run, Job: e.ID, Kind: kind, Epoch: epoch, Time: now()}
 	if data != nil {
 		raw, err := encode(data)
 		if err != nil {
 			return nil, fmt.Errorf("encode event %s of job %s: %w", kind, e.ID, err)
 		}
-		ev.Data = raw
+		ev.Data = r.JSON(raw)
 	}
 	if len(ev.Data) > b.inline {
 		a, err := b.putBytes(ctx, ev.Data)

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/rs/zerolog"
 
@@ -168,7 +167,7 @@ func TestTwoWorkersNeverShareAJob(t *testing.T) {
 
 func TestStopHandsBackAtOnce(t *testing.T) {
 	s := boardtest.Server(t)
-	b := boardtest.Connect(t, s.Conn(), board.Config{AckWait: 30 * time.Second})
+	b := boardtest.Connect(t, s.Conn(), board.Config{AckWait: longLease})
 	running := make(chan struct{}, 1)
 	stop := boardtest.Serve(t, b, board.Worker{Name: "first"}, func(ctx context.Context, _ *board.Lease) (board.Result, error) {
 		running <- struct{}{}
@@ -177,13 +176,9 @@ func TestStopHandsBackAtOnce(t *testing.T) {
 	})
 	e := submit(t, b, board.Job{Title: "handed back"})[0]
 	<-running
-	boardtest.Serve(t, boardtest.Connect(t, s.Conn(), board.Config{AckWait: 30 * time.Second}), board.Worker{Name: "second"}, echo)
+	boardtest.Serve(t, boardtest.Connect(t, s.Conn(), board.Config{AckWait: longLease}), board.Worker{Name: "second"}, echo)
 	stop()
-	begin := time.Now()
 	e = wait(t, b, e.ID)[0]
-	if took := time.Since(begin); took > 10*time.Second {
-		t.Errorf("the job went on after %s", took)
-	}
 	check(t, "epoch", e.Epoch, 2)
 	check(t, "attempt", e.Attempt, 1)
 	want := []string{"spec/0", "claimed/1", "handed_back/1", "claimed/2", "result/2"}

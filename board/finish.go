@@ -148,6 +148,7 @@ func (l *Lease) storeResult(ctx context.Context, res Result) (uint64, error) {
 
 // finish ends the job: result event, children, terminal entry, acknowledgement.
 func (l *Lease) finish(ctx context.Context, res Result, proof *killProof) {
+	res = res.without(l.secrets)
 	if proof != nil {
 		if _, err := l.append(ctx, kindKilled, proof); err != nil {
 			l.failed("log the kill", err)
@@ -249,6 +250,7 @@ func (l *Lease) handBack(ctx context.Context, reason string) {
 
 // retry queues the job again after a failed attempt, or ends it as lost after the last.
 func (l *Lease) retry(ctx context.Context, reason string, res Result) {
+	reason = l.secrets.String(reason)
 	e := l.Entry()
 	if e.Attempt >= e.MaxTries {
 		e.addReason(reason)

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"muster/board/policy"
 	"muster/budget"
 )
 
@@ -66,6 +67,9 @@ type Job struct {
 	Caps     budget.Choice     `json:"caps,omitzero"`
 	Env      map[string]string `json:"env,omitempty"`      // for its commands, beside the allow-list
 	Base     Base              `json:"base,omitzero"`      // the files it works on
+	Project  string            `json:"project,omitempty"`  // whose memories its agents share; decided by who submits
+	Sandbox  policy.Sandbox    `json:"sandbox,omitzero"`   // of its commands: narrows what a worker's host allows
+	Rules    policy.Rules      `json:"rules,omitzero"`     // for its tool calls, beside those of a worker's host
 	Pool     string            `json:"pool,omitempty"`     // default "default"
 	Priority Priority          `json:"priority,omitempty"` // default "normal"
 	After    []string          `json:"after,omitempty"`    // job ids that must be done first; any that ends otherwise fails this one
@@ -121,6 +125,8 @@ type Entry struct {
 	Attempt   int           `json:"attempt"`             // failures so far + 1 once it runs
 	Pointer   uint64        `json:"pointer"`             // number of the newest queue pointer
 	Worker    string        `json:"worker,omitempty"`    // that holds it; queued: that fell silent with it
+	Sandbox   string        `json:"sandbox,omitempty"`   // rung of the commands at its newest holder: "off" is no confinement at all
+	Waits     string        `json:"waits,omitempty"`     // queued: why the first worker that it came to could not do it
 	Killing   string        `json:"killing,omitempty"`   // kill flag: the reason; set, no claim starts it
 	After     []string      `json:"after,omitempty"`     // what it waits for; the first maxAfter
 	AfterAll  int           `json:"after_all,omitempty"` // how many After has in the specification, when that is more

@@ -11,6 +11,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 	"github.com/rs/zerolog"
 
+	"muster/board/secrets"
 	"muster/budget"
 )
 
@@ -22,14 +23,15 @@ const (
 
 // Lease is a holder's claim on one job: every write through it carries its epoch and is refused once another holds the job.
 type Lease struct {
-	b      *Board
-	s      *server
-	job    Job
-	epoch  uint64
-	msg    *nats.Msg // the pointer, to be acknowledged
-	log    zerolog.Logger
-	ctx    context.Context // the handler's
-	cancel context.CancelCauseFunc
+	b       *Board
+	s       *server
+	job     Job
+	epoch   uint64
+	msg     *nats.Msg // the pointer, to be acknowledged
+	secrets *secrets.Redactor
+	log     zerolog.Logger
+	ctx     context.Context // the handler's
+	cancel  context.CancelCauseFunc
 
 	mu        sync.Mutex
 	entry     Entry     // as stored, with newer progress laid over
@@ -69,7 +71,7 @@ func (l *Lease) Entry() Entry {
 // Append adds an event to the job's log; data is encoded as JSON. ErrLeaseLost when fenced. It does not stop with ctx: what happened is
 // recorded also when the handler was cancelled.
 func (l *Lease) Append(ctx context.Context, kind string, data any) error {
-	if !tokenForm.MatchString(kind) {
+	if !tokenForm().MatchString(kind) {
 		return fmt.Errorf("append to the log of job %s: kind %q: use up to 64 letters, digits, _ or -", l.job.ID, kind)
 	}
 	_, err := l.append(context.WithoutCancel(ctx), kind, data)
@@ -79,7 +81,7 @@ func (l *Lease) Append(ctx context.Context, kind string, data any) error {
 // append returns the sequence of the event.
 func (l *Lease) append(ctx context.Context, kind string, data any) (uint64, error) {
 	e := l.Entry()
-	msg, err := l.b.encodeEvent(ctx, e, kind, l.epoch, data)
+	msg, err := l.b.encodeEvent(ctx, e, kind, l.epoch, data, l.secrets)
 	if err != nil {
 		return 0, err
 	}
@@ -187,7 +189,7 @@ func (l *Lease) write(ctx context.Context, fn func(*Entry)) error {
 		next.Heard = now()
 		fn(&next)
 		start := time.Now()
-		stored, err := l.b.swap(ctx, old, next)
+		stored, err := l.b.swap(ctx, old, next.without(l.secrets))
 		if err == nil {
 			l.keepEntry(stored)
 			l.confirm(start)

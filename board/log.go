@@ -90,7 +90,7 @@ func (b *Board) tail(ctx context.Context, subject string, fn func(record) error)
 
 // remark appends an event to the log of a job that nobody holds. id makes it one however often it is written.
 func (b *Board) remark(ctx context.Context, e Entry, kind, id string, data any) (*jetstream.PubAck, error) {
-	msg, err := b.encodeEvent(ctx, e, kind, e.Epoch, data)
+	msg, err := b.encodeEvent(ctx, e, kind, e.Epoch, data, b.secrets)
 	if err != nil {
 		return nil, err
 	}
@@ -104,8 +104,9 @@ func (b *Board) remark(ctx context.Context, e Entry, kind, id string, data any) 
 // endUnheld ends a job that no worker holds. It is flagged first, so that no claim starts it. Several may do so at once: the first result
 // in the log is the one, and everybody's entry names it.
 func (b *Board) endUnheld(ctx context.Context, e Entry, res Result, proof killProof) (Entry, error) {
+	res = res.without(b.secrets)
 	if e.Killing == "" {
-		reason := cmp.Or(proof.Reason, res.Error)
+		reason := b.secrets.String(cmp.Or(proof.Reason, res.Error))
 		flagged, err := b.change(ctx, e.key(), func(now *Entry) error {
 			if now.State.Terminal() || now.State.held() || now.Killing != "" {
 				return errKeep

@@ -1,9 +1,12 @@
 package board
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Every stream, bucket and subject of a board is named in this file and nowhere else. <prefix> is Config.Prefix.
@@ -13,12 +16,14 @@ import (
 //	<prefix>_board       bucket     <run>.<parent|root>.<job>                    entries
 //	<prefix>_workers     bucket     w.<worker>; steward                          heartbeats, with a TTL
 //	<prefix>_artifacts   objects    <sha256>; staging.<unique>                   content
+//	<prefix>_memory      bucket     <hash of the project>.<memory>               memories of projects
 //	<prefix>.ctl.<job>   core                                                    "look at your entry"
 //	<pool>_<priority>    consumer of <PREFIX>_JOBS, filter <prefix>.jobs.<pool>.<priority>.*
 type names struct {
 	prefix                    string
 	events, jobs              string // streams
 	board, workers, artifacts string // buckets
+	memory                    string // bucket
 }
 
 const (
@@ -28,19 +33,21 @@ const (
 	stagingPrefix = "staging."
 )
 
+// Made when they are first used: the program starts anew for each command of an agent, and would make them each time.
 var (
-	tokenForm  = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
-	prefixForm = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`)
+	tokenForm  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`) })
+	prefixForm = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,31}$`) })
 )
 
 func newNames(prefix string) (names, error) {
-	if !prefixForm.MatchString(prefix) {
+	if !prefixForm().MatchString(prefix) {
 		return names{}, fmt.Errorf("prefix %q: use a letter and then up to 31 letters, digits, _ or -", prefix)
 	}
 	up := strings.ToUpper(prefix)
 	return names{
 		prefix: prefix, events: up + "_EVENTS", jobs: up + "_JOBS",
 		board: prefix + "_board", workers: prefix + "_workers", artifacts: prefix + "_artifacts",
+		memory: prefix + "_memory",
 	}, nil
 }
 
@@ -63,6 +70,16 @@ func (n names) ctl(job string) string { return n.prefix + ".ctl." + job }
 // boardStream and entrySubject are what the bucket of entries is made of.
 func (n names) boardStream() string            { return "KV_" + n.board }
 func (n names) entrySubject(key string) string { return "$KV." + n.board + "." + key }
+
+// memoryKey is the key of a memory. A project is named by people, paths and commits: its hash is a legal token.
+func (n names) memoryKey(project, id string) string {
+	sum := sha256.Sum256([]byte(project))
+	return hex.EncodeToString(sum[:8]) + "." + id
+}
+
+func (n names) remembered(project, id string) string {
+	return "$KV." + n.memory + "." + n.memoryKey(project, id)
+}
 
 func entryKey(run, parent, job string) string {
 	if parent == "" {

@@ -23,8 +23,12 @@ type Worker struct {
 	Pools   []string      // it takes jobs of; default "default"
 	Slots   int           // jobs at once; default 1, negative for none: a steward only
 	Version string        // of the program, for WorkerInfo
-	Sandbox string        // rung, for WorkerInfo
+	Sandbox Sandbox       // of its commands, for WorkerInfo and Entry
 	Grace   time.Duration // how long a clean stop waits for handlers after cancelling them, default 20 s
+
+	// Fits says why this worker cannot do a job that others may; nil when it can. Such a job is put back before it is claimed: no
+	// attempt and no epoch is spent, and Entry.Waits has the text. nil: every job fits.
+	Fits func(Job) error
 
 	// Drain, once closed, lets the worker end of itself: it claims nothing more, what runs goes on to its end, and then Serve returns nil.
 	// While a job that it holds has live children it goes on claiming, whatever the queue brings, since it may be the only one that
@@ -104,7 +108,7 @@ func (b *Board) newServer(ctx, life context.Context, w Worker, h Handler) (*serv
 	if err != nil {
 		return nil, fmt.Errorf("host name: %w", err)
 	}
-	w.Name, w.Grace = cmp.Or(w.Name, host), cmp.Or(w.Grace, defaultGrace)
+	w.Name, w.Grace = b.secrets.String(cmp.Or(w.Name, host)), cmp.Or(w.Grace, defaultGrace)
 	w.Slots = max(0, cmp.Or(w.Slots, 1))
 	if len(w.Pools) == 0 {
 		w.Pools = []string{defaultPool}
@@ -150,6 +154,7 @@ func (s *server) beat() error {
 	start := time.Now()
 	ctx, cancel := context.WithTimeout(s.life, s.b.ttl)
 	defer cancel()
+	data = s.b.secrets.JSON(data)
 	_, err = persist(ctx, func(ctx context.Context) (uint64, error) { return s.b.workers.Put(ctx, workerKeys+s.id, data) })
 	if err == nil {
 		s.mu.Lock()

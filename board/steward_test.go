@@ -102,7 +102,7 @@ func TestConnectAtOnce(t *testing.T) {
 // Start and stop, again and again, under load: no job is lost, none is done twice, nobody hangs.
 func TestStartAndStop(t *testing.T) {
 	s := boardtest.Server(t)
-	b := boardtest.Connect(t, s.Conn(), board.Config{AckWait: 30 * time.Second}) // longer than the test: only a hand-back is in time
+	b := boardtest.Connect(t, s.Conn(), board.Config{AckWait: longLease}) // longer than the test: only a hand-back is in time
 	begin := time.Now()
 	var done atomic.Int32
 	es := submit(t, b, make([]board.Job, 200)...)
@@ -131,7 +131,7 @@ func TestStartAndStop(t *testing.T) {
 			continue
 		case es := <-ended:
 			stop()
-			if took := time.Since(begin); took > 25*time.Second {
+			if took := time.Since(begin); took > time.Minute {
 				t.Errorf("a pointer came back only when its lease was over: %s", took)
 			}
 			for _, e := range es {

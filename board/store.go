@@ -197,6 +197,7 @@ func (b *Board) swap(ctx context.Context, old, next Entry) (Entry, error) {
 	if !old.State.may(next.State) {
 		return Entry{}, fmt.Errorf("job %s: no way from %s to %s", old.ID, old.State, next.State)
 	}
+	next = next.without(b.secrets)
 	next.Updated = now()
 	data, err := next.encode()
 	if err != nil {
@@ -252,6 +253,8 @@ func (e Entry) encode() ([]byte, error) {
 			e.Reasons = e.Reasons[1:]
 		case budget.Chars(e.Preview) > 100:
 			e.Preview = budget.Preview(e.Preview, budget.Chars(e.Preview)*3/4)
+		case budget.Chars(e.Waits) > 60:
+			e.Waits = budget.Preview(e.Waits, 60)
 		case budget.Chars(e.Title) > 50:
 			e.Title = budget.Preview(e.Title, 50)
 		default:

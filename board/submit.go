@@ -49,6 +49,9 @@ func (b *Board) Submit(ctx context.Context, jobs ...Job) ([]Entry, error) {
 		if err != nil {
 			return nil, err
 		}
+		if err := b.hide(&j); err != nil {
+			return nil, err
+		}
 		ready[i] = j
 	}
 	if err := b.checkAfter(ctx, ready); err != nil {
@@ -58,7 +61,7 @@ func (b *Board) Submit(ctx context.Context, jobs ...Job) ([]Entry, error) {
 	for chunk := range slices.Chunk(ready, bulkJobs) {
 		es := make([]Entry, len(chunk))
 		for i, j := range chunk {
-			es[i] = newEntry(j)
+			es[i] = b.newEntry(j)
 		}
 		es, err := b.store(ctx, chunk, es)
 		if err != nil {
@@ -87,7 +90,7 @@ func (j Job) complete() (Job, error) {
 		return j, fmt.Errorf("submit %s: id %q is no UUID in its usual form", j.label(), j.ID)
 	}
 	j.Run = cmp.Or(j.Run, j.ID)
-	if !tokenForm.MatchString(j.Run) || j.Run == rootParent {
+	if !tokenForm().MatchString(j.Run) || j.Run == rootParent {
 		return j, fmt.Errorf("submit %s: run %q: use up to 64 letters, digits, _ or -", j.label(), j.Run)
 	}
 	j.Pool, j.Priority = cmp.Or(j.Pool, defaultPool), cmp.Or(j.Priority, normalPriority)
@@ -107,6 +110,12 @@ func (j Job) complete() (Job, error) {
 	}
 	if _, err := j.Caps.Caps(); err != nil {
 		return j, fmt.Errorf("submit %s: caps: %w", j.label(), err)
+	}
+	if err := j.Sandbox.CheckJob(); err != nil {
+		return j, fmt.Errorf("submit %s: sandbox: %w", j.label(), err)
+	}
+	if err := j.Rules.Check(); err != nil {
+		return j, fmt.Errorf("submit %s: rules: %w", j.label(), err)
 	}
 	if len(j.Path) > maxDepth {
 		return j, fmt.Errorf("submit %s: %w: %d ancestors, at most %d are possible", j.label(), ErrLimit, len(j.Path), maxDepth)
@@ -186,7 +195,8 @@ func circle(jobs []Job, batch map[string]*Job) error {
 	return nil
 }
 
-func newEntry(j Job) Entry {
+// newEntry is the entry of a new job.
+func (b *Board) newEntry(j Job) Entry {
 	e := Entry{
 		ID: j.ID, Run: j.Run, Parent: j.Parent, Path: j.Path, Name: j.Name, Title: budget.Preview(j.Title, titleChars), Profile: j.Profile,
 		Pool: j.Pool, Priority: j.Priority, State: Queued, After: j.After, Deadline: j.Deadline,
@@ -198,7 +208,7 @@ func newEntry(j Job) Entry {
 	if len(j.After) > maxAfter {
 		e.After, e.AfterAll = j.After[:maxAfter], len(j.After)
 	}
-	return e
+	return e.without(b.secretsOf(j))
 }
 
 // queue is the entry's way into the queue: its newest pointer gets a number that was never used.
@@ -211,7 +221,7 @@ func (e *Entry) queue() {
 func (b *Board) store(ctx context.Context, jobs []Job, entries []Entry) ([]Entry, error) {
 	specs := make([]outgoing, len(jobs))
 	for i, j := range jobs {
-		data, err := b.encodeEvent(ctx, entries[i], kindSpec, 0, j)
+		data, err := b.encodeEvent(ctx, entries[i], kindSpec, 0, j, nil) // whole: see Shown
 		if err != nil {
 			return nil, fmt.Errorf("submit %s: %w", j.label(), err)
 		}

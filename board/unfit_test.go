@@ -152,7 +152,7 @@ func TestStopOnAFullStore(t *testing.T) {
 	room := <-full
 	begin := time.Now()
 	stop()
-	if took := time.Since(begin); took > 10*time.Second {
+	if took := time.Since(begin); took > time.Minute {
 		t.Errorf("the stop took %s", took)
 	}
 	room()

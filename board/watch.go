@@ -133,6 +133,13 @@ var errStale = errors.New("watch is stale")
 // watch calls fn with each value of keys, now and at each change, and synced once, when the present ones are through. A watch that outlives its server
 // begins anew at once (the client by itself would miss two heartbeats first) and hands on only what it has not seen.
 func (b *Board) watch(ctx context.Context, bucket jetstream.KeyValue, keys []string, synced func() error, fn func(jetstream.KeyValueEntry) error) error {
+	return b.watchWith(ctx, bucket, keys, synced, fn, jetstream.IgnoreDeletes())
+}
+
+// watchWith is watch with options of the client: without any, deletions are handed on too.
+func (b *Board) watchWith(
+	ctx context.Context, bucket jetstream.KeyValue, keys []string, synced func() error, fn func(jetstream.KeyValueEntry) error, opts ...jetstream.WatchOpt,
+) error {
 	connected := b.nc.StatusChanged(nats.CONNECTED)
 	defer b.nc.RemoveStatusListener(connected)
 	seen := map[string]uint64{} // revisions by key
@@ -156,7 +163,7 @@ func (b *Board) watch(ctx context.Context, bucket jetstream.KeyValue, keys []str
 	end := time.Now().Add(persistTime) // of the first try; a watch that once began goes on as long as ctx
 	patience := firstTry
 	for began := false; ; {
-		w, stop, err := beginWatch(ctx, bucket, keys, patience)
+		w, stop, err := beginWatchWith(ctx, bucket, keys, patience, opts...)
 		if err == nil {
 			began = true
 			err = updates(ctx, w, connected, once, fresh)
@@ -179,11 +186,17 @@ func (b *Board) watch(ctx context.Context, bucket jetstream.KeyValue, keys []str
 	}
 }
 
-// beginWatch begins a watch that ends with ctx, or with stop. The server has to answer within patience: one that ends never does.
+// beginWatch begins a watch of values that ends with ctx, or with stop. The server has to answer within patience: one that ends never does.
 func beginWatch(ctx context.Context, bucket jetstream.KeyValue, keys []string, patience time.Duration) (_ jetstream.KeyWatcher, stop func(), _ error) {
+	return beginWatchWith(ctx, bucket, keys, patience, jetstream.IgnoreDeletes())
+}
+
+func beginWatchWith(
+	ctx context.Context, bucket jetstream.KeyValue, keys []string, patience time.Duration, opts ...jetstream.WatchOpt,
+) (_ jetstream.KeyWatcher, stop func(), _ error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	late := time.AfterFunc(patience, func() { cancel(context.DeadlineExceeded) })
-	w, err := bucket.WatchFiltered(ctx, slices.Clone(keys), jetstream.IgnoreDeletes()) // it writes into the keys
+	w, err := bucket.WatchFiltered(ctx, slices.Clone(keys), opts...) // it writes into the keys
 	if late.Stop() && err == nil {
 		return w, func() { cancel(nil) }, nil
 	}

@@ -87,7 +87,7 @@ func TestUpdateIsMergedWithAFlag(t *testing.T) {
 func TestListWatchAndWorkers(t *testing.T) {
 	b := boardtest.New(t, board.Config{})
 	release := make(chan struct{})
-	stop := boardtest.Serve(t, b, board.Worker{Name: "host one", Slots: 2, Version: "v7", Sandbox: "none"}, func(ctx context.Context, l *board.Lease) (board.Result, error) {
+	stop := boardtest.Serve(t, b, board.Worker{Name: "host one", Slots: 2, Version: "v7", Sandbox: board.Sandbox{Rung: "landlock", Open: []string{"stat"}}}, func(ctx context.Context, l *board.Lease) (board.Result, error) {
 		<-release
 		return echo(ctx, l)
 	})

@@ -2,8 +2,6 @@ package tools
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"slices"
@@ -80,7 +78,7 @@ func runSubagent(ctx context.Context, c *Call, a subagentArgs) (Output, error) {
 	child := board.Job{
 		Run: mine.Run, Parent: mine.ID, Path: append(slices.Clone(mine.Path), mine.ID),
 		Title: budget.Preview(title, 80), Profile: a.Profile, Prompt: a.Task, Model: a.Model, Mode: mode,
-		Caps: mine.Caps, Env: mine.Env, Base: mine.Base, Pool: mine.Pool, Priority: mine.Priority,
+		Caps: mine.Caps, Env: mine.Env, Base: mine.Base, Project: mine.Project, Pool: mine.Pool, Priority: mine.Priority,
 		After: after, Deadline: mine.Deadline, Attempts: mine.Attempts,
 	}
 	if child.Model == "" {
@@ -121,7 +119,7 @@ func (c *Call) await(ctx context.Context, e board.Entry) (Output, error) {
 	if err != nil {
 		return Output{Facts: Facts{JobID: e.ID}}, fmt.Errorf("collect child %s: %w", shortID(e.ID), err)
 	}
-	out := resultPage(e, r, 0, c.Room)
+	out := c.resultPage(e, r, 0)
 	out.Bad = r.State != board.Done && r.State != board.Partial
 	return out, nil
 }
@@ -345,48 +343,48 @@ func runCollect(ctx context.Context, c *Call, a collectArgs) (Output, error) {
 	if err != nil {
 		return Output{}, fmt.Errorf("collect child %s: %w", shortID(e.ID), err)
 	}
-	if n := int64(budget.Chars(budget.Plain(r.Text))); a.Offset > 0 && a.Offset >= n {
+	if n := int64(budget.Chars(resultText(r))); a.Offset > 0 && a.Offset >= n {
 		return Output{}, fail(Input, "offset %d is past the end: the result has %s", a.Offset, plural(n, "character"))
 	}
-	return resultPage(e, r, a.Offset, c.Room), nil
+	return c.resultPage(e, r, a.Offset), nil
 }
 
-// resultPage is a result from a character on, fenced by a mark that the text cannot contain: it is a hash of the text.
-func resultPage(e board.Entry, r board.Result, offset int64, room int) Output {
-	text := []rune(budget.Plain(r.Text))
+// resultPage is a result from a character on. It is another agent's words, so it is fenced; what is left out of it for that does not count.
+func (c *Call) resultPage(e board.Entry, r board.Result, offset int64) Output {
+	text := []rune(resultText(r))
 	total := int64(len(text))
-	hash := sha256.Sum256([]byte(string(text)))
-	mark := hex.EncodeToString(hash[:4])
-	head := fmt.Sprintf("child %s (%s) is %s; its result has %s", shortID(e.ID), budget.Preview(e.Title, 80), r.State, plural(total, "character"))
+	out := Output{Facts: Facts{JobID: e.ID}}
+	out.Before = fmt.Sprintf("child %s (%s) is %s; its result has %s", shortID(e.ID), budget.Preview(e.Title, 80), r.State, plural(total, "character"))
 	if r.Error != "" {
-		head += "\nerror: " + budget.Preview(r.Error, 500)
+		out.Before += "\nerror: " + budget.Preview(r.Error, 500)
 	}
 	if s := changedFiles(r); s != "" {
-		head += "\n" + s
+		out.Before += "\n" + s
 	}
-	out := Output{Facts: Facts{JobID: e.ID}}
 	if total == 0 {
-		out.Text = head
 		return out
 	}
-	frame := func(body, notice string) string {
-		return fmt.Sprintf("%s\n--- result %s ---\n%s\n--- end of result %s ---%s", head, mark, body, mark, notice)
-	}
+	out.Untrusted = c.outside("agent " + shortID(e.ID))
 	rest := text[offset:]
-	if space := room - budget.Chars(frame("", "")); len(rest) > space {
+	if space := c.Room - budget.Chars(out.Before) - 1; len(rest) > space {
 		cut := budget.Cut{What: "the result", Unit: "characters", Total: total, Shown: total, Next: total}
 		notice := func() string {
-			return "\n" + cut.Notice(fmt.Sprintf("agent_collect with id %s and offset %d gets the next", shortID(e.ID), cut.Next))
+			return cut.Notice(fmt.Sprintf("agent_collect with id %s and offset %d gets the next", shortID(e.ID), cut.Next))
 		}
-		space = max(1, space-budget.Chars(notice())-len(fmt.Sprint(total)))
+		space = max(1, space-budget.Chars(notice())-1-len(fmt.Sprint(total)))
 		rest = rest[:min(space, len(rest))]
 		cut.Shown, cut.Next = int64(len(rest)), offset+int64(len(rest))
 		out.Facts.Cuts = []budget.Cut{cut}
-		out.Text = frame(string(rest), notice())
-		return out
+		out.After = notice()
 	}
-	out.Text = frame(string(rest), "")
+	out.Text = string(rest)
 	return out
+}
+
+// resultText is a result as agents are shown it, so that the offsets of its pages mean the same to all of them.
+func resultText(r board.Result) string {
+	text, _ := defused(budget.Plain(r.Text))
+	return text
 }
 
 // changedFiles is one line on what a child changed.

@@ -189,8 +189,9 @@ func TestResultPagesAreWhole(t *testing.T) {
 	var got strings.Builder
 	var offset int64
 	for pages := 0; ; pages++ {
-		_, body, _ := strings.Cut(r.Text, " ---\n")
-		body, tail, ok := strings.Cut(body, "\n--- end of result ")
+		_, mark, _ := strings.Cut(r.Text, `mark="`)
+		mark, body, _ := strings.Cut(mark, "\">\n")
+		body, tail, ok := strings.Cut(body, "\n</untrusted "+mark+">")
 		if !ok || pages > 10 {
 			t.Fatalf("page %d has no end: %.300s", pages, r.Text)
 		}

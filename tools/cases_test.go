@@ -10,11 +10,16 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"muster/board"
+	"muster/board/boardtest"
+	"muster/tools/skills"
 )
 
 // sharedCase is a line of a case file; the README beside the files tells the form.
 type sharedCase struct {
 	ID       string      `json:"id"`
+	Area     string      `json:"area"`
 	Title    string      `json:"title"`
 	Setup    []caseSetup `json:"setup"`
 	Steps    []caseStep  `json:"steps"`
@@ -57,7 +62,7 @@ func caseFolder(t *testing.T) string {
 func TestCases(t *testing.T) {
 	dir := caseFolder(t)
 	ran := 0
-	for _, area := range []string{"read", "write", "edit", "list", "todo", "run", "task", "grep", "glob", "subagent"} {
+	for _, area := range []string{"read", "write", "edit", "list", "todo", "run", "task", "grep", "glob", "subagent", "git", "memory", "skill", "patch", "web"} {
 		f, err := os.Open(filepath.Join(dir, area+".jsonl"))
 		if err != nil {
 			t.Fatal(err)
@@ -90,16 +95,31 @@ func (c sharedCase) run(t *testing.T) {
 	if err := os.Mkdir(out, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	vars := map[string]string{"WS": s.cfg.Tree.Dir, "OUT": out}
+	vars := map[string]string{"WS": s.cfg.Tree.Dir, "OUT": out, "SKILLS": filepath.Join(filepath.Dir(s.cfg.Tree.Dir), "skills")}
 	for _, one := range c.Setup {
 		one.apply(t, vars)
+	}
+	switch c.Area {
+	case "memory":
+		s = reopened(t, s, func(cfg *Config) { cfg.Memory = memoryOn(boardtest.New(t, board.Config{}), "project") })
+	case "web":
+		base, reach := caseWeb(t)
+		vars["HTTP"] = base
+		s = reopened(t, s, reach)
+	case "skill":
+		found, _ := skills.Find(s.cfg.Tree, []string{vars["SKILLS"]})
+		s = reopened(t, s, func(cfg *Config) { cfg.Skills = found })
 	}
 	steps := c.Steps
 	if len(steps) == 0 {
 		steps = []caseStep{c.caseStep}
 	}
 	for i, step := range steps {
-		if _, ok := s.find(step.Tool); !ok {
+		if step.Tool == "@restart" {
+			s = reopened(t, s, func(cfg *Config) { cfg.Tree = nil })
+			continue
+		}
+		if _, ok := s.find(step.Tool); !ok && step.Tool != skillListCase {
 			t.Fatalf("step %d: no tool %s", i+1, step.Tool)
 		}
 		step.run(t, s, vars)
@@ -108,6 +128,17 @@ func (c sharedCase) run(t *testing.T) {
 		t.Logf("%s (strict: %v): %s", c.ID, c.Strict, c.Title)
 	}
 }
+
+// reopened is a new session with the configuration of s but for a change, as a new process would have it. Without a tree it gets a new one.
+func reopened(t *testing.T, s *Set, change func(*Config)) *Set {
+	return newSet(t, func(c *Config) {
+		*c = s.cfg
+		change(c)
+	})
+}
+
+// skillListCase is the word of the cases for what a model is told of skills before it asks.
+const skillListCase = "skill_list"
 
 // caseSet is the session of a case, or a skip where its requirements cannot be met.
 func caseSet(t *testing.T, requires []string) *Set {
@@ -119,7 +150,7 @@ func caseSet(t *testing.T, requires []string) *Set {
 			}
 		case "agents":
 			return agentSet(t)
-		case "grep_regex", "parallel":
+		case "grep_regex", "parallel", "restart", "http":
 		default:
 			t.Skipf("needs %s", r)
 		}
@@ -181,8 +212,9 @@ func shell(command string, vars map[string]string) (string, error) {
 
 // argNames maps argument names of the cases to ours.
 var argNames = map[string]map[string]string{
-	"todo_write": {"todos": "items"},
-	"grep":       {"case_insensitive": "ignore_case"},
+	"todo_write":  {"todos": "items"},
+	"grep":        {"case_insensitive": "ignore_case"},
+	"memory_save": {"content": "text"},
 }
 
 func (step caseStep) args(t *testing.T, vars map[string]string) json.RawMessage {
@@ -234,7 +266,13 @@ func (step caseStep) run(t *testing.T, s *Set, vars map[string]string) {
 		}
 	}
 	begun := time.Now()
-	reply := s.Invoke(t.Context(), Request{ID: "case", Tool: step.Tool, Args: step.args(t, vars)})
+	var reply Reply
+	if step.Tool == skillListCase {
+		reply.Text, _ = skills.List(s.cfg.Skills, s.cfg.Caps.SkillListChars)
+		reply.OK = true
+	} else {
+		reply = s.Invoke(t.Context(), Request{ID: "case", Tool: step.Tool, Args: step.args(t, vars)})
+	}
 	got := outcome{reply: reply, took: time.Since(begun), vars: vars, before: before}
 	var faults []string
 	for _, o := range options {

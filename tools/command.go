@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"muster/budget"
+	"muster/tools/egress"
 	"muster/tools/sandbox"
 )
 
@@ -82,9 +83,9 @@ func (c *Call) launch(a commandArgs, capBytes, head int) (*running, error) {
 	if err != nil {
 		return nil, err
 	}
-	shell, err := findShell()
-	if err != nil {
-		return nil, err
+	shell, ok := findProgram(c.set.cfg.Policy, c.set.folders, shells...)
+	if !ok {
+		return nil, fail(Permanent, "this machine has neither bash nor sh where commands can see it; finish without running commands")
 	}
 	if strings.ContainsRune(a.Command, 0) {
 		return nil, fail(Input, "the command has a NUL character, which no shell can be given; remove it")
@@ -92,20 +93,35 @@ func (c *Call) launch(a commandArgs, capBytes, head int) (*running, error) {
 	r := &running{line: a.Command, begun: time.Now(), stdout: budget.NewCapture(capBytes, head), stderr: budget.NewCapture(capBytes, head)}
 	cmd := exec.Command(shell, "-c", "--", a.Command)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, heard{r.stdout, &r.news}, heard{r.stderr, &r.news}
-	policy := c.set.cfg.Policy
-	policy.Env = commandEnv(c.Tree.Scratch, c.set.cfg.Env)
-	r.proc, err = sandbox.Start(cmd, policy)
-	switch {
-	case err == nil:
+	var box *sandbox.Box
+	if box, err = c.set.openBox(); err == nil {
+		cmd.Env = commandEnv(c.Tree.Scratch, c.set.cfg.Env)
+		if address := box.ProxyAddress(); address != "" {
+			cmd.Env = append(cmd.Env, egress.Env(address)...)
+		}
+		r.proc, err = box.Start(cmd)
+	}
+	if err == nil {
 		return r, nil
-	case errors.Is(err, syscall.E2BIG):
-		return nil, fail(Input, "a command of %s is longer than the system takes; write it to a file and run that", plural(int64(len(a.Command)), "byte"))
+	}
+	if errors.Is(err, syscall.E2BIG) {
+		err = fail(Input, "a command of %s is longer than the system takes; write it to a file and run that", plural(int64(len(a.Command)), "byte"))
+	}
+	return nil, notStarted(err)
+}
+
+// notStarted is why a command never ran, with the next step.
+func notStarted(err error) error {
+	var told *Error
+	switch {
+	case errors.As(err, &told):
+		return err
 	case errors.Is(err, sandbox.ErrUnavailable):
-		return nil, fail(Permission, "%v; finish without running commands", err)
+		return fail(Permission, "%v; finish without running commands", err)
 	case errors.Is(err, syscall.EAGAIN), errors.Is(err, syscall.ENOMEM), errors.Is(err, syscall.EMFILE), errors.Is(err, syscall.ENFILE):
-		return nil, fail(Transient, "%v; try again when less is running", err)
+		return fail(Transient, "%v; try again when less is running", err)
 	default:
-		return nil, fail(Permanent, "%v", err)
+		return fail(Permanent, "%v", err)
 	}
 }
 
@@ -128,13 +144,37 @@ func (c *Call) workdir(name string) (string, error) {
 	return filepath.Join(c.Tree.Dir, filepath.FromSlash(rel)), nil
 }
 
-func findShell() (string, error) {
-	for _, name := range []string{"bash", "sh"} {
-		if p, err := exec.LookPath(name); err == nil {
-			return p, nil
+// shells are what may run a command, the best first.
+var shells = []string{"bash", "sh"}
+
+// systemPath is where every system has its programs.
+const systemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// programFolders is where programs are looked for: where PATH says, then where every system has them.
+func programFolders() []string {
+	return slices.DeleteFunc(filepath.SplitList(os.Getenv("PATH")+":"+systemPath), func(dir string) bool { return !filepath.IsAbs(dir) })
+}
+
+// findProgram is the first of names that is a program in one of the folders which commands under p can see. What stands first in PATH may be out of
+// their sight, such as a shell of the user's own.
+func findProgram(p sandbox.Policy, folders []string, names ...string) (path string, ok bool) {
+	for _, name := range names {
+		for _, dir := range folders {
+			file := filepath.Join(dir, name)
+			real, err := filepath.EvalSymlinks(file)
+			if err != nil || !p.Shows(real) {
+				continue
+			}
+			if info, err := os.Stat(real); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+				continue
+			}
+			if p.Shows(file) {
+				return file, true
+			}
+			return real, true
 		}
 	}
-	return "", fail(Permanent, "this machine has neither bash nor sh; finish without running commands")
+	return "", false
 }
 
 // commandEnv is the whole environment of a command: an allow-list from the worker's, a HOME and a TMPDIR in scratch, what
@@ -142,7 +182,7 @@ func findShell() (string, error) {
 // worker's HOME (GOCACHE, npm, cargo) is used only where the job's environment names it.
 func commandEnv(scratch string, job map[string]string) []string {
 	env := map[string]string{
-		"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"PATH": systemPath,
 		"HOME": filepath.Join(scratch, "home"), "TMPDIR": filepath.Join(scratch, "tmp"),
 		"TERM": "dumb", "NO_COLOR": "1", "CI": "1",
 		"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0",

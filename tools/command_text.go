@@ -21,9 +21,14 @@ type ending struct {
 	timedOut bool
 }
 
-// state is the ending in a few words: "0", "3", "killed (timed out after 2 s)", "ended by SIGSEGV".
+// state is the ending in a few words: "0", "3", "killed (timed out after 2 s)", "killed (limit of memory: 4.1 GiB used, 4.0 GiB allowed)",
+// "ended by SIGSEGV".
 func (e ending) state() string {
 	switch {
+	case e.Limit != "" && e.Killed:
+		return "killed (limit of " + e.Limit + ")"
+	case e.Limit != "":
+		return "ended by " + e.Signal + " (limit of " + e.Limit + ")"
 	case e.Killed && e.why != "":
 		return "killed (" + e.why + ")"
 	case e.Signal == "SIGKILL":

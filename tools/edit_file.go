@@ -1,17 +1,15 @@
 package tools
 
 import (
-	"bytes"
 	"context"
-	"crypto/sha256"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
 
 	"muster/board"
 	"muster/budget"
+	"muster/tools/patch"
 )
 
 // diffContext is how many unchanged lines stand around a change in the diff of an edit.
@@ -31,32 +29,20 @@ func editFile() Tool {
 		runEdit)
 }
 
-// runEdit needs no earlier read: an old_string that matches proves knowledge of the place. But what was read and changed since is a conflict, since the
-// rest of the file may no longer be what the agent thinks.
 func runEdit(ctx context.Context, c *Call, a editArgs) (Output, error) {
-	name := shownName(shorten(relName(c, a.Path), 200))
 	if a.Old == a.New {
 		return Output{}, fail(Input, "old_string and new_string are equal; nothing would change")
 	}
-	data, err := c.readWhole(ctx, a.Path)
+	f, err := c.openKnown(ctx, a.Path)
+	if err == nil {
+		err = f.decode()
+	}
 	if err != nil {
 		return Output{}, err
 	}
-	sum := sha256.Sum256(data)
-	known, read := c.set.reads.known(c.Tree, a.Path)
-	if read && known != sum {
-		return Output{}, fail(Conflict, "%s changed since you read it; read_file it again, then edit", name)
-	}
-	enc, kind := sniff(data[:min(len(data), sniffBytes)])
-	if kind != "" {
-		return Output{}, fail(Input, "%s is binary (%s, %d bytes); it cannot be edited as text", name, kind, len(data))
-	}
-	text, exact := enc.decode(data)
-	if !exact {
-		return Output{}, fail(Permanent, "%s is not valid %s; an edit would damage it", name, enc)
-	}
-	e := edit{text: text, old: a.Old, new: a.New}
-	if enc != plainUTF8 { // a byte order mark belongs to the encoding, not to the text
+	name := f.name
+	e := edit{text: f.text, old: a.Old, new: a.New}
+	if f.enc != plainUTF8 { // a byte order mark belongs to the encoding, not to the text
 		e.old, e.new = strings.TrimPrefix(a.Old, "\uFEFF"), strings.TrimPrefix(a.New, "\uFEFF")
 		if e.old == "" {
 			return Output{}, fail(Input, "old_string is only a byte order mark, which edit_file always keeps")
@@ -65,50 +51,24 @@ func runEdit(ctx context.Context, c *Call, a editArgs) (Output, error) {
 	e.find()
 	switch {
 	case len(e.found) == 0:
-		return Output{}, fail(Input, "old_string is not in %s\n%s", name, nearestLines(text, e.old, c.Room/2))
+		return Output{}, fail(Input, "old_string is not in %s\n%s", name, nearestLines(f.text, e.old, false, c.Room/2))
 	case len(e.found) > 1 && !a.All:
 		return Output{}, fail(Input, "old_string is in %s at %d places (%s); nothing was changed: include more lines around the one you mean, or set replace_all",
 			name, len(e.found), e.lineList())
 	}
 	edits := e.edits()
-	changed, err := udiff.Apply(text, edits)
+	changed, err := udiff.Apply(f.text, edits)
 	if err != nil {
 		return Output{}, fmt.Errorf("edit %s: %w", name, err)
 	}
-	if changed == text {
+	if changed == f.text {
 		return Output{}, fail(Input, "the edit would change nothing in %s: old_string and new_string differ only in line ends, which the file keeps", name)
 	}
-	out := enc.encode(changed)
-	w, err := c.Tree.Write(a.Path, out)
+	w, err := f.put(ctx, c, changed)
 	if err != nil {
 		return Output{}, err
 	}
-	if read {
-		c.set.reads.remember(c.Tree, a.Path, sha256.Sum256(out))
-	}
 	return e.report(c, a.Path, name, len(edits), edits, linkNotes(w, name))
-}
-
-// readWhole reads a file of at most ReadAdmitBytes.
-func (c *Call) readWhole(ctx context.Context, path string) ([]byte, error) {
-	f, size, err := openText(c, path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	most := int64(c.Caps.ReadAdmitBytes)
-	var b bytes.Buffer
-	if size <= most {
-		b.Grow(int(size) + bytes.MinRead)
-		if _, err := b.ReadFrom(io.LimitReader(&counted{r: f, h: sha256.New(), ctx: ctx}, most+1)); err != nil {
-			return nil, fmt.Errorf("read %s: %w", path, err)
-		}
-		size = max(size, int64(b.Len()))
-	}
-	if size > most {
-		return nil, fail(Input, "%s has %d bytes, an edit takes at most %d; change it with a command such as sed", path, size, most)
-	}
-	return b.Bytes(), nil
 }
 
 // edit is a replacement in a text. An old string without \r matches LF and CRLF alike, and what replaces it takes the ends it finds there, line by line;
@@ -191,62 +151,30 @@ func (e *edit) withEnds(f span) string {
 	if strings.Contains(e.old, "\r") || !strings.Contains(e.new, "\n") || !strings.Contains(e.text, "\r\n") {
 		return e.new
 	}
-	ends := lineEnds(e.text[f.start:f.end])
-	if len(ends) == 0 {
-		ends = []string{e.endNear(f)}
-	}
-	lines := strings.Split(strings.ReplaceAll(e.new, "\r\n", "\n"), "\n")
-	var b strings.Builder
-	for i, l := range lines {
-		b.WriteString(l)
-		if i < len(lines)-1 {
-			b.WriteString(ends[min(i, len(ends)-1)])
-		}
-	}
-	return b.String()
+	whole := strings.LastIndexByte(e.new, '\n') + 1 // what comes after is part of a line that has its end
+	old := e.text[f.start:f.end]
+	ended := patch.Lines(old[:strings.LastIndexByte(old, '\n')+1])
+	return strings.Join(patch.WithEnds(patch.Lines(e.new[:whole]), ended, e.endNear(f)), "") + e.new[whole:]
 }
 
 // endNear is the line end after the place, else before it.
 func (e *edit) endNear(f span) string {
 	if i := strings.IndexByte(e.text[f.end:], '\n'); i >= 0 {
-		return lineEnds(e.text[f.start : f.end+i+1])[0]
+		return patch.End(e.text[f.start : f.end+i+1])
 	}
-	before := lineEnds(e.text[:f.start])
-	return before[len(before)-1] // the text holds a CRLF, and none follows
+	return patch.End(e.text[:strings.LastIndexByte(e.text[:f.start], '\n')+1])
 }
 
-func lineEnds(s string) []string {
-	var ends []string
-	for l := range strings.SplitAfterSeq(s, "\n") {
-		switch {
-		case strings.HasSuffix(l, "\r\n"):
-			ends = append(ends, "\r\n")
-		case strings.HasSuffix(l, "\n"):
-			ends = append(ends, "\n")
-		}
-	}
-	return ends
-}
-
-// lineList names the lines of the first ten occurrences.
+// lineList names the lines of the occurrences.
 func (e *edit) lineList() string {
-	const shown = 10
-	var b strings.Builder
+	var lines []int
 	line, at := 1, 0
-	for i, f := range e.found[:min(shown, len(e.found))] {
+	for _, f := range e.found {
 		line += strings.Count(e.text[at:f.start], "\n")
 		at = f.start
-		if i == 0 {
-			b.WriteString("line ")
-		} else {
-			b.WriteString(", ")
-		}
-		fmt.Fprint(&b, line)
+		lines = append(lines, line)
 	}
-	if more := len(e.found) - shown; more > 0 {
-		fmt.Fprintf(&b, " and %d more", more)
-	}
-	return b.String()
+	return lineNumbers(lines)
 }
 
 // report is the text of a done edit: what was replaced, and the diff as far as it fits.

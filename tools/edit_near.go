@@ -16,6 +16,7 @@ const (
 	nearPlaces = 3   // places shown
 	nearRows   = 6   // lines shown of each
 	nearChars  = 200 // characters of a line shown
+	likeEnough = 0.4 // likeness of a line that is shown
 )
 
 var numberPrefix = regexp.MustCompile(`(?m)^ *\d+→`)
@@ -29,26 +30,39 @@ type looseness struct {
 func loosenesses() []looseness {
 	return []looseness{
 		{"newlines at its start or end", func(s string) string { return s }},
-		{"line-number prefixes of read_file, which are not part of the file", func(s string) string { return numberPrefix.ReplaceAllString(s, "") }},
+		{"line-number prefixes of read_file, which are not part of the file", unnumbered},
 		{"line ends: old_string has \\r\\n, the file has \\n there", func(s string) string { return strings.TrimSuffix(s, "\r") }},
 		{"white space (tabs, spaces, indentation)", foldSpace},
 		{"letter case", strings.ToLower},
 		{"quotes or dashes (typographic against plain)", foldQuotes},
 		{"white space, letter case and quotes", func(s string) string {
-			return strings.ToLower(foldQuotes(foldSpace(numberPrefix.ReplaceAllString(s, ""))))
+			return strings.ToLower(foldQuotes(foldSpace(unnumbered(s))))
 		}},
 	}
 }
 
+// unnumbered drops the line number that read_file puts before a line.
+func unnumbered(s string) string {
+	if !strings.Contains(s, "→") {
+		return s
+	}
+	return numberPrefix.ReplaceAllString(s, "")
+}
+
 // foldSpace drops all white space, Unicode's too.
 func foldSpace(s string) string {
+	if !strings.ContainsFunc(s, isSpace) {
+		return s
+	}
 	return strings.Map(func(r rune) rune {
-		if unicode.IsSpace(r) || r == '\u200b' || r == '\ufeff' {
+		if isSpace(r) {
 			return -1
 		}
 		return r
 	}, s)
 }
+
+func isSpace(r rune) bool { return unicode.IsSpace(r) || r == '\u200b' || r == '\ufeff' }
 
 func foldQuotes(s string) string {
 	return strings.Map(func(r rune) rune {
@@ -64,15 +78,19 @@ func foldQuotes(s string) string {
 	}, s)
 }
 
-// nearestLines says where the file comes closest to old and what differs, in about room characters.
-func nearestLines(text, old string, room int) string {
+// nearestLines says where the file comes closest to old and what differs, in about room characters. The first and last line of old are whole lines, or may
+// be parts.
+func nearestLines(text, old string, whole bool, room int) string {
 	if text == "" {
 		return "the file is empty; write_file fills it"
 	}
 	lines := strings.Split(text, "\n")
 	want := strings.Split(strings.Trim(old, "\n"), "\n")
-	for _, l := range loosenesses() {
-		if at := looseMatches(lines, want, l.fold); len(at) > 0 {
+	for i, l := range loosenesses() {
+		if whole && i == 0 {
+			continue // it is about parts of lines
+		}
+		if at := looseMatches(lines, want, whole, l.fold); len(at) > 0 {
 			return "it differs only in " + l.differs + "; the file has:\n" + showPlaces(lines, at, len(want), room)
 		}
 	}
@@ -83,8 +101,8 @@ func nearestLines(text, old string, room int) string {
 	return "the nearest lines are:\n" + showPlaces(lines, at, min(len(want), nearRows), room)
 }
 
-// looseMatches finds where want stands in lines when both are folded; the first and last line of want may be parts of a line.
-func looseMatches(lines, want []string, fold func(string) string) []int {
+// looseMatches finds where want stands in lines when both are folded.
+func looseMatches(lines, want []string, whole bool, fold func(string) string) []int {
 	folded := make([]string, len(want))
 	blank := true
 	for i, w := range want {
@@ -96,19 +114,21 @@ func looseMatches(lines, want []string, fold func(string) string) []int {
 	}
 	var at []int
 	for i := 0; i+len(want) <= len(lines) && len(at) < nearPlaces; i++ {
-		if matchesAt(lines[i:], folded, fold) {
+		if matchesAt(lines[i:], folded, whole, fold) {
 			at = append(at, i)
 		}
 	}
 	return at
 }
 
-func matchesAt(lines, folded []string, fold func(string) string) bool {
+func matchesAt(lines, folded []string, whole bool, fold func(string) string) bool {
 	last := len(folded) - 1
 	for j, f := range folded {
 		l := strings.TrimSuffix(fold(lines[j]), "\r")
 		var same bool
 		switch {
+		case whole:
+			same = l == f
 		case last == 0:
 			same = strings.Contains(l, f)
 		case j == 0:
@@ -134,14 +154,14 @@ func similar(lines, want []string) []int {
 			break
 		}
 	}
-	pairs := letterPairs(numberPrefix.ReplaceAllString(want[first], ""))
+	pairs := letterPairs(unnumbered(want[first]))
 	type scored struct {
 		line  int
 		score float64
 	}
 	var best []scored
 	for i, l := range lines {
-		if s := likeness(pairs, l); s >= 0.4 {
+		if s := pairs.likeness(l); s >= likeEnough {
 			best = append(best, scored{max(0, i-first), s})
 		}
 	}
@@ -154,32 +174,55 @@ func similar(lines, want []string) []int {
 	return slices.Compact(at)
 }
 
-func letterPairs(s string) map[string]int {
-	s = foldSpace(strings.ToLower(headChars(s, nearChars)))
-	pairs := map[string]int{}
-	for i := 0; i+1 < len(s); i++ {
-		pairs[s[i:i+2]]++
+// pairsOf counts the pairs of letters that follow each other in a line, as bytes of UTF-8, without white space and case.
+type pairsOf struct {
+	count map[uint16]int
+	left  map[uint16]int // of count, while another line is compared
+	total int
+	buf   []byte
+}
+
+func letterPairs(s string) *pairsOf {
+	p := &pairsOf{count: map[uint16]int{}, left: map[uint16]int{}}
+	letters := p.letters(s)
+	for i := 0; i+1 < len(letters); i++ {
+		p.count[uint16(letters[i])<<8|uint16(letters[i+1])]++
+		p.total++
 	}
-	return pairs
+	return p
+}
+
+// letters is the beginning of a line without white space and case. Most lines are ASCII, and there may be very many of them.
+func (p *pairsOf) letters(line string) []byte {
+	p.buf = p.buf[:0]
+	for i := range min(len(line), nearChars) {
+		switch c := line[i]; {
+		case c >= 0x80:
+			return append(p.buf[:0], foldSpace(strings.ToLower(headChars(line, nearChars)))...)
+		case c >= 'A' && c <= 'Z':
+			p.buf = append(p.buf, c+'a'-'A')
+		case c > ' ':
+			p.buf = append(p.buf, c)
+		}
+	}
+	return p.buf
 }
 
 // likeness is the Dice coefficient of letter pairs, 0 to 1.
-func likeness(pairs map[string]int, line string) float64 {
-	line = foldSpace(strings.ToLower(headChars(line, nearChars)))
-	total, shared := 0, 0
-	for _, n := range pairs {
-		total += n
+func (p *pairsOf) likeness(line string) float64 {
+	letters := p.letters(line)
+	total := p.total + max(0, len(letters)-1)
+	if total == 0 || float64(2*min(p.total, len(letters))) < likeEnough*float64(total) { // too different in length
+		return 0
 	}
-	left := map[string]int{}
-	for i := 0; i+1 < len(line); i++ {
-		total++
-		if p := line[i : i+2]; left[p] < pairs[p] {
-			left[p]++
+	shared := 0
+	clear(p.left)
+	for i := 0; i+1 < len(letters); i++ {
+		pair := uint16(letters[i])<<8 | uint16(letters[i+1])
+		if n := p.count[pair]; n > p.left[pair] {
+			p.left[pair]++
 			shared++
 		}
-	}
-	if total == 0 {
-		return 0
 	}
 	return 2 * float64(shared) / float64(total)
 }

@@ -49,6 +49,8 @@ func explain(err error) *Error {
 		return &Error{Permission, text + "; finish without changing it"}
 	case errors.Is(err, workspace.ErrNotRegular), errors.Is(err, workspace.ErrBadPath):
 		return &Error{Input, text}
+	case errors.Is(err, workspace.ErrStale), errors.Is(err, fs.ErrExist):
+		return &Error{Conflict, text + "; read_file it again first"}
 	case errors.Is(err, workspace.ErrChanged):
 		return &Error{Transient, text + "; try once more"}
 	case errors.Is(err, board.ErrNotFound), errors.Is(err, board.ErrAmbiguous):
@@ -69,7 +71,8 @@ func explain(err error) *Error {
 		return &Error{Permission, text}
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
 		return &Error{Transient, text + "; remove what is not needed, then try again"}
-	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.EINVAL):
+	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.EISDIR), errors.Is(err, syscall.EINVAL),
+		errors.Is(err, syscall.ELOOP):
 		return &Error{Input, text}
 	}
 	return &Error{Permanent, text}

@@ -2,8 +2,11 @@ package tools
 
 import (
 	"fmt"
+	"maps"
 	"os"
+	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -34,6 +37,7 @@ type expectation struct {
 	Absent        []string          `json:"absent"`
 	Exists        []string          `json:"exists"`
 	Link          *caseLink         `json:"link"`
+	Tree          *caseTree         `json:"tree"`
 	ContainsFile  *fileRE           `json:"contains_file_re"`
 	PostWait      float64           `json:"post_wait"`
 	Post          string            `json:"post"`
@@ -51,6 +55,41 @@ type caseFile struct {
 }
 
 type caseLink struct{ Path, To string }
+
+// caseTree is the whole workspace: its files, and its links with where they lead.
+type caseTree struct {
+	Files []caseFile        `json:"files"`
+	Links map[string]string `json:"links"`
+}
+
+// check compares the workspace with what it must be.
+func (c caseTree) check(vars map[string]string, fault func(string, ...any)) {
+	want := map[string]string{}
+	for _, f := range c.Files {
+		want[f.Path] = string(f.Base64)
+		if f.Text != nil {
+			want[f.Path] = *f.Text
+		}
+	}
+	for name, to := range c.Links {
+		want[name] = "link to " + expand(to, vars)
+	}
+	err := filepath.WalkDir(vars["WS"], func(p string, d os.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		rel, err := filepath.Rel(vars["WS"], p)
+		got := content(p)
+		if text, ok := want[rel]; !ok || text != got {
+			fault("%s holds %q, want %q (%v)", rel, clip(got), clip(text), ok)
+		}
+		delete(want, rel)
+		return err
+	})
+	if err != nil || len(want) > 0 {
+		fault("missing are %v: %v", slices.Collect(maps.Keys(want)), err)
+	}
+}
 
 type fileRE struct{ Path, RE string }
 
@@ -213,6 +252,9 @@ func (e expectation) checkFiles(o outcome, fault func(string, ...any)) {
 		if got := content(place(e.Link.Path, o.vars)); got != "link to "+e.Link.To {
 			fault("%s is %q, want a link to %s", e.Link.Path, clip(got), e.Link.To)
 		}
+	}
+	if e.Tree != nil {
+		e.Tree.check(o.vars, fault)
 	}
 	if e.ContainsFile != nil {
 		if got := content(place(e.ContainsFile.Path, o.vars)); !mustMatch(e.ContainsFile.RE).MatchString(got) {

@@ -43,11 +43,16 @@ func runGlob(ctx context.Context, c *Call, a globArgs) (Output, error) {
 	}
 	var skipped workspace.Skipped
 	if isFolder(c, start) { // else the pattern begins with a folder that is not there, and nothing matches
+		kept := c.leftOut("glob", start)
 		o := walkOptions(c, a.NoIgnore)
 		o.MaxDepth = match.levels()
 		skipped, err = c.Tree.Walk(ctx, start, o, func(w workspace.Walked) error {
-			if match.match(w.Path[strip:]) {
-				lanes[w.Lane].add(w.Path)
+			switch l := &lanes[w.Lane]; {
+			case !match.match(w.Path[strip:]):
+			case kept != nil && kept(w.Path):
+				l.ruled++
+			default:
+				l.add(w.Path)
 			}
 			return nil
 		})
@@ -112,7 +117,11 @@ func stripOf(c *Call, start string) (int, error) {
 }
 
 func globOutput(c *Call, a globArgs, pattern string, all *smallest, skipped workspace.Skipped) (Output, error) {
-	foot := walkFoot(skipped, nil, a.NoIgnore)
+	var left []string
+	if all.ruled > 0 {
+		left = append(left, fmt.Sprintf("%d that rules keep from you", all.ruled))
+	}
+	foot := walkFoot(skipped, left, a.NoIgnore)
 	if all.total == 0 {
 		text := fmt.Sprintf("no files match %q", shorten(a.Pattern, 200))
 		switch {
@@ -160,6 +169,7 @@ type smallest struct {
 	paths []string
 	limit string // a path from here on is not among the first; empty until there are enough
 	total int64
+	ruled int64    // left out, since rules keep them from the agent
 	_     [64]byte // lanes do not share a cache line
 }
 
@@ -186,6 +196,7 @@ func (s *smallest) cut() {
 
 func (s *smallest) merge(o *smallest) {
 	s.total += o.total
+	s.ruled += o.ruled
 	s.paths = append(s.paths, o.paths...)
 }
 

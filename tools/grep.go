@@ -97,6 +97,7 @@ type searchLane struct {
 	find   *lineFinder
 	files  []searched
 	looked int
+	ruled  int      // left out, since rules keep them from the agent
 	_      [64]byte // lanes do not share a cache line
 }
 
@@ -104,6 +105,7 @@ type searchLane struct {
 func walkOptions(c *Call, noIgnore bool) workspace.WalkOptions {
 	return workspace.WalkOptions{
 		NoIgnore: noIgnore,
+		Prune:    c.set.cfg.Prune,
 		MaxFiles: c.Caps.WalkFiles,
 		MaxTime:  time.Duration(c.Caps.WalkSecs) * time.Second,
 	}
@@ -115,9 +117,14 @@ func (s *search) walk(ctx context.Context) error {
 		s.lanes[i].limit = s.call.Caps.GrepFileBytes
 	}
 	var err error
+	kept := s.call.leftOut("grep", s.args.Path)
 	s.skipped, err = s.call.Tree.Walk(ctx, s.args.Path, walkOptions(s.call, s.args.NoIgnore), func(w workspace.Walked) error {
 		l := &s.lanes[w.Lane]
 		if !s.included(w.Path) {
+			return nil
+		}
+		if kept != nil && kept(w.Path) {
+			l.ruled++
 			return nil
 		}
 		data, ok := l.open(w)
@@ -219,10 +226,10 @@ func (s *search) seen() int64 {
 
 // foot says what was not searched, by reason, and where the walk stopped.
 func (s *search) foot() string {
-	var large, binary, unreadable int
+	var large, binary, unreadable, ruled int
 	for i := range s.lanes {
 		l := &s.lanes[i]
-		large, binary, unreadable = large+l.large, binary+l.binary, unreadable+l.unreadable
+		large, binary, unreadable, ruled = large+l.large, binary+l.binary, unreadable+l.unreadable, ruled+l.ruled
 	}
 	var files []string
 	if large > 0 {
@@ -233,6 +240,9 @@ func (s *search) foot() string {
 	}
 	if unreadable > 0 {
 		files = append(files, fmt.Sprintf("%d unreadable", unreadable))
+	}
+	if ruled > 0 {
+		files = append(files, fmt.Sprintf("%d that rules keep from you", ruled))
 	}
 	if s.changed > 0 {
 		files = append(files, fmt.Sprintf("%d changed meanwhile", s.changed))

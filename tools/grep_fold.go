@@ -14,6 +14,8 @@ type foldFinder struct {
 	upper, lower  byte   // the anchor; equal where it has no case
 	beside        int    // where the neighbour is that is looked at first, 1 or -1; 0 for nowhere
 	neighbour     byte   // in lower case
+
+	next [2]int // where the anchor stands next in lower and upper case; -1 until it is looked for, len(data) for nowhere
 }
 
 // newFoldFinder returns nil where the text has no character that can be the anchor.
@@ -48,6 +50,7 @@ func newFoldFinder(text string) *foldFinder {
 	} else if n := len(f.before); n > 0 && singleASCII(f.before[n-1]) {
 		f.beside, f.neighbour = -1, byte(unicode.ToLower(f.before[n-1]))
 	}
+	f.begin()
 	return f
 }
 
@@ -84,51 +87,56 @@ func foldRune(r rune) rune {
 	return least
 }
 
-func (f *foldFinder) find(data []byte) int {
-	from, _ := f.span(data)
+func (f *foldFinder) begin() { f.next = [2]int{-1, -1} }
+
+func (f *foldFinder) find(data []byte, at int) int {
+	from, _ := f.span(data, at)
 	return from
 }
 
 // span returns where the text begins and ends, from -1 where it is not.
-func (f *foldFinder) span(data []byte) (from, to int) {
-	for at := f.anchor(data, 0); at >= 0; at = f.anchor(data, at+1) {
+func (f *foldFinder) span(data []byte, at int) (from, to int) {
+	for i := f.anchor(data, at); i < len(data); i = f.anchor(data, i+1) {
 		if f.beside != 0 {
 			const lowerBit = 'a' - 'A'
-			if i := at + f.beside; i < 0 || i >= len(data) || data[i]|lowerBit != f.neighbour {
+			if j := i + f.beside; j < at || j >= len(data) || data[j]|lowerBit != f.neighbour {
 				continue
 			}
 		}
-		if from, to, ok := f.around(data, at); ok {
+		if from, to, ok := f.around(data, i, at); ok {
 			return from, to
 		}
 	}
 	return -1, -1
 }
 
-// anchor returns where the anchor is next. It looks at parts that grow, so that a case that never comes costs no more than the way to the other.
+// anchor returns where the anchor is from at on, len(data) for nowhere. Each case is looked for only beyond where it was found last, so that one that
+// never comes costs one look at all of the data.
 func (f *foldFinder) anchor(data []byte, at int) int {
-	for size := 256; at < len(data); size *= 2 {
-		end := min(at+size, len(data))
-		part := data[at:end]
-		lower := bytes.IndexByte(part, f.lower)
-		if lower >= 0 {
-			part = part[:lower]
-		}
-		if f.upper != f.lower {
-			if upper := bytes.IndexByte(part, f.upper); upper >= 0 {
-				return at + upper
-			}
-		}
-		if lower >= 0 {
-			return at + lower
-		}
-		at = end
+	if f.next[0] < at {
+		f.next[0] = indexFrom(data, at, f.lower)
 	}
-	return -1
+	if f.upper == f.lower {
+		return f.next[0]
+	}
+	if f.next[1] < at {
+		f.next[1] = indexFrom(data, at, f.upper)
+	}
+	return min(f.next[0], f.next[1])
 }
 
-// around compares the text with what is around an anchor.
-func (f *foldFinder) around(data []byte, at int) (from, to int, ok bool) {
+// indexFrom is where b stands in data from at on, len(data) for nowhere.
+func indexFrom(data []byte, at int, b byte) int {
+	if at < len(data) {
+		if i := bytes.IndexByte(data[at:], b); i >= 0 {
+			return at + i
+		}
+	}
+	return len(data)
+}
+
+// around compares the text with what is around an anchor, from least on.
+func (f *foldFinder) around(data []byte, at, least int) (from, to int, ok bool) {
 	to = at + 1
 	for _, want := range f.after {
 		if to >= len(data) {
@@ -145,12 +153,12 @@ func (f *foldFinder) around(data []byte, at int) (from, to int, ok bool) {
 	}
 	from = at
 	for i := len(f.before) - 1; i >= 0; i-- {
-		if from == 0 {
+		if from == least {
 			return 0, 0, false
 		}
 		r, size := rune(data[from-1]), 1
 		if r >= utf8.RuneSelf {
-			r, size = utf8.DecodeLastRune(data[:from])
+			r, size = utf8.DecodeLastRune(data[least:from])
 		}
 		if r != f.before[i] && foldRune(r) != f.before[i] {
 			return 0, 0, false

@@ -20,7 +20,7 @@ type searchPlan struct {
 	fold *foldFinder    // the same in any case
 	expr *regexp.Regexp // all other patterns
 	prog *syntax.Prog   // of expr
-	must bytesFinder    // what a line must hold to match expr; nil: nothing is known
+	must []mustHold     // texts of which a line holds one if it matches expr; none: nothing is known
 }
 
 // compileSearch compiles a pattern of grep.
@@ -47,7 +47,7 @@ func compileSearch(pattern string, isRegex, ignoreCase bool) (*searchPlan, error
 		return nil, badRegex(pattern, err)
 	}
 	plan := &searchPlan{expr: expr}
-	plan.must = finderOf(requiredTexts(tree))
+	plan.must = requiredTexts(tree)
 	plan.prog, err = syntax.Compile(tree.Simplify())
 	if err != nil {
 		return nil, badRegex(pattern, err)
@@ -74,8 +74,15 @@ func badRegex(pattern string, err error) error {
 // finder makes a lineFinder.
 func (p *searchPlan) finder() *lineFinder {
 	f := &lineFinder{plan: p}
-	if p.prog != nil {
+	switch {
+	case p.text != nil:
+		f.look = p.text
+	case p.fold != nil:
+		own := *p.fold
+		f.look = &own
+	default:
 		f.dfa = newLineDFA(p.prog)
+		f.look = finderOf(p.must)
 	}
 	return f
 }
@@ -84,10 +91,11 @@ func (p *searchPlan) finder() *lineFinder {
 func (p *searchPlan) span(line string) (from, to int) {
 	switch {
 	case p.text != nil:
-		from = p.text.find([]byte(line))
+		from = p.text.find([]byte(line), 0)
 		to = from + len(p.text.text)
 	case p.fold != nil:
-		from, to = p.fold.span([]byte(line))
+		own := *p.fold
+		from, to = own.span([]byte(line), 0)
 	default:
 		if at := p.expr.FindStringIndex(line); at != nil {
 			return at[0], at[1]
@@ -100,26 +108,31 @@ func (p *searchPlan) span(line string) (from, to int) {
 	return from, to
 }
 
-// lineFinder finds matching lines, one file after the other.
+// lineFinder finds matching lines, one file after the other; begin is a new file.
 type lineFinder struct {
 	plan *searchPlan
-	dfa  *lineDFA
+	look bytesFinder // finds what a line must hold, nil where nothing is known; of a literal that is all that it takes
+	dfa  *lineDFA    // of an expression
 
 	misses int // lines that hold what they must and do not match
 	passed int // bytes from one to the next
 }
 
-// next returns a position in the first matching line from at on, where a line begins; -1 for none.
+func (f *lineFinder) begin() {
+	if f.look != nil {
+		f.look.begin()
+	}
+}
+
+// next returns a position in the first matching line from at on, where a line begins; -1 for none. In a file at only grows.
 func (f *lineFinder) next(data []byte, at int) int {
-	switch p := f.plan; {
+	switch {
 	case at >= len(data):
 		return -1
-	case p.text != nil:
-		return offset(p.text.find(data[at:]), at)
-	case p.fold != nil:
-		return offset(p.fold.find(data[at:]), at)
-	case p.must != nil:
-		return f.nextWith(p.must, data, at)
+	case f.dfa == nil:
+		return f.look.find(data, at)
+	case f.look != nil:
+		return f.nextWith(data, at)
 	}
 	return f.nextMatch(data, at)
 }
@@ -141,13 +154,13 @@ func (f *lineFinder) nextMatch(data []byte, at int) int {
 }
 
 // nextWith matches only lines that hold what they must.
-func (f *lineFinder) nextWith(must bytesFinder, data []byte, at int) int {
+func (f *lineFinder) nextWith(data []byte, at int) int {
 	for at < len(data) && !f.dense() {
-		hit := must.find(data[at:])
+		hit := f.look.find(data, at)
 		if hit < 0 {
 			return -1
 		}
-		start := bytes.LastIndexByte(data[at:at+hit], '\n') + 1 + at
+		start := bytes.LastIndexByte(data[at:hit], '\n') + 1 + at
 		end, next := lineFrom(data, start)
 		if f.matches(data[start:end]) {
 			return start
@@ -176,8 +189,9 @@ func (f *lineFinder) matches(line []byte) bool {
 	return f.plan.expr.Match(line)
 }
 
-// count returns how many lines match.
+// count returns how many lines of a file match.
 func (f *lineFinder) count(data []byte) int64 {
+	f.begin()
 	n := int64(0)
 	for at := 0; at < len(data); {
 		hit := f.next(data, at)

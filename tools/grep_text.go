@@ -7,9 +7,11 @@ import (
 	"unicode/utf8"
 )
 
-// bytesFinder finds the first position where a line may match; -1 for none.
+// bytesFinder finds the positions in a text where a line may match, from at on; -1 for none. It remembers what it has seen of the text: at only grows,
+// until begin says that another text follows.
 type bytesFinder interface {
-	find(data []byte) int
+	begin()
+	find(data []byte, at int) int
 }
 
 // literalFinder finds a text by its rarest byte, as long as that is rare in what is searched too.
@@ -28,50 +30,55 @@ func newLiteralFinder(text string) *literalFinder {
 	return l
 }
 
-func (l *literalFinder) find(data []byte) int {
-	rare := l.text[l.at]
-	for i, missed := l.at, 0; i < len(data); i++ {
+func (l *literalFinder) begin() {}
+
+func (l *literalFinder) find(data []byte, at int) int {
+	rare, first := l.text[l.at], l.text[0]
+	for i, missed := at+l.at, 0; i < len(data); i++ {
 		j := bytes.IndexByte(data[i:], rare)
 		if j < 0 {
 			return -1
 		}
 		i += j
 		start := i - l.at
-		if bytes.HasPrefix(data[start:], l.text) {
+		if data[start] == first && bytes.HasPrefix(data[start:], l.text) {
 			return start
 		}
-		if missed++; missed > 8+i/32 {
+		if missed++; missed > 8+(i-at)/32 {
 			return offset(bytes.Index(data[start+1:], l.text), start+1)
 		}
 	}
 	return -1
 }
 
-// anyFinder finds the first of several texts.
+// anyFinder finds the first of several texts. Each is looked for only beyond where it was found last, so that one that never comes costs one look at
+// all of the data.
 type anyFinder struct {
 	finders []bytesFinder
-	overlap int // the most bytes that one of them is long
+	next    []int // where each text is next; -1 until it is looked for, len(data) for nowhere
 }
 
-// find looks at parts that grow, so that a text that never comes costs no more than the way to the next.
-func (a *anyFinder) find(data []byte) int {
-	for at, size := 0, 4<<10; ; size *= 2 {
-		end := min(at+size+a.overlap, len(data))
-		part, first := data[at:end], -1
-		for _, f := range a.finders {
-			if i := f.find(part); i >= 0 {
-				first = i
-				part = part[:min(first+a.overlap, len(part))]
+func (a *anyFinder) begin() {
+	for i, f := range a.finders {
+		f.begin()
+		a.next[i] = -1
+	}
+}
+
+func (a *anyFinder) find(data []byte, at int) int {
+	first := len(data)
+	for i, f := range a.finders {
+		if a.next[i] < at {
+			if a.next[i] = f.find(data, at); a.next[i] < 0 {
+				a.next[i] = len(data)
 			}
 		}
-		if first >= 0 {
-			return at + first
-		}
-		if end == len(data) {
-			return -1
-		}
-		at += size
+		first = min(first, a.next[i])
 	}
+	if first == len(data) {
+		return -1
+	}
+	return first
 }
 
 // mustHold is a text that a match holds.
@@ -91,7 +98,7 @@ func finderOf(texts []mustHold) bytesFinder {
 	if shortest(texts) < mustChars {
 		return nil
 	}
-	all := &anyFinder{}
+	all := &anyFinder{next: make([]int, len(texts))}
 	for _, t := range texts {
 		var f bytesFinder = newLiteralFinder(t.text)
 		if t.fold {
@@ -102,7 +109,6 @@ func finderOf(texts []mustHold) bytesFinder {
 			f = fold
 		}
 		all.finders = append(all.finders, f)
-		all.overlap = max(all.overlap, utf8.UTFMax*utf8.RuneCountInString(t.text))
 	}
 	if len(all.finders) == 1 {
 		return all.finders[0]

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/json"
@@ -32,16 +33,14 @@ func (s *Set) Invoke(ctx context.Context, r Request) Reply {
 	}
 	t, args, notes, early, err := s.admit(r)
 	if early != nil || err != nil {
-		reply := s.reply(r, early, err, notes, begun)
-		s.repeated(r.Tool, r.Args, "", &reply)
-		return s.receipt(ctx, reply)
+		return s.receipt(ctx, s.reply(r, early, err, notes, s.repeated(r.Tool, r.Args, early, err), begun))
 	}
 	if ctx.Err() != nil {
-		return s.reply(r, nil, fail(Transient, "the call was not started: %v", context.Cause(ctx)), nil, begun)
+		return s.reply(r, nil, fail(Transient, "the call was not started: %v", context.Cause(ctx)), nil, again{}, begun)
 	}
 	if s.cfg.Journal != nil {
-		if err := s.cfg.Journal(ctx, EventStarted, Started{r.ID, t.Name, args}); err != nil {
-			reply := s.reply(r, nil, fail(Permanent, "the call was not started, since it could not be recorded: %v", err), nil, begun)
+		if err := s.cfg.Journal(ctx, EventStarted, Started{r.ID, t.Name, s.secrets.JSON(args)}); err != nil {
+			reply := s.reply(r, nil, fail(Permanent, "the call was not started, since it could not be recorded: %v", err), nil, again{}, begun)
 			reply.Fault = err
 			return reply
 		}
@@ -54,19 +53,22 @@ func (s *Set) Invoke(ctx context.Context, r Request) Reply {
 	}
 	c := &Call{ID: r.ID, Tree: s.cfg.Tree, Caps: s.cfg.Caps, Room: s.cfg.Caps.OutputChars - noteChars(notes), set: s}
 	out, err := s.guarded(ctx, t, c, args)
-	reply := s.reply(r, &out, err, notes, begun)
+	var twice again
 	if t.Polls == nil || !t.Polls(args) {
-		s.repeated(t.Name, args, out.Same, &reply)
+		twice = s.repeated(t.Name, args, &out, err)
 	} else {
 		s.loop.reset()
 	}
-	return s.receipt(ctx, reply)
+	return s.receipt(ctx, s.reply(r, &out, err, notes, twice, begun))
 }
 
 // admit is everything before a call may run: look up, check, validate, approve. early is a result that needs no run.
 func (s *Set) admit(r Request) (t Tool, args json.RawMessage, notes []string, early *Output, err error) {
 	t, ok := s.find(r.Tool)
 	if !ok {
+		if err := s.unconfigured(r.Tool); err != nil {
+			return t, nil, nil, nil, err
+		}
 		return t, nil, nil, nil, fail(Input, "unknown tool %q; the nearest are: %s", shorten(r.Tool, 80), s.nearest(r.Tool))
 	}
 	v, err := s.allowed(t)
@@ -76,8 +78,12 @@ func (s *Set) admit(r Request) (t Tool, args json.RawMessage, notes []string, ea
 	if args, notes, err = arguments(t, r.Args); err != nil {
 		return t, nil, nil, nil, err
 	}
+	v, reason, err := s.approve(t, args, v)
+	if err != nil {
+		return t, args, nil, nil, err
+	}
 	if v == asked {
-		out := s.denied(t)
+		out := s.denied(t, reason)
 		return t, args, nil, &out, nil
 	}
 	return t, args, notes, nil, nil
@@ -128,33 +134,79 @@ func noteChars(notes []string) int {
 	return n
 }
 
-// reply is the exit: text and error alike become plain text of at most OutputChars characters.
-func (s *Set) reply(r Request, out *Output, err error, notes []string, begun time.Time) Reply {
-	reply := Reply{ID: r.ID, Tool: r.Tool, OK: err == nil}
-	text := ""
+// reply is the exit: text and error alike become plain text without secrets of at most OutputChars characters, fenced where it comes from
+// outside.
+func (s *Set) reply(r Request, out *Output, err error, notes []string, twice again, begun time.Time) Reply {
+	reply := Reply{ID: r.ID, Tool: s.secrets.String(r.Tool), OK: err == nil, Stuck: twice.stuck}
+	var o Output
 	if out != nil {
-		reply.Facts, text = out.Facts, out.Text
-		reply.OK = reply.OK && !out.Bad
+		o = *out
+		reply.Facts = s.hush(o.Facts)
+		reply.OK = reply.OK && !o.Bad
 	}
 	if err != nil {
 		e := explain(err)
 		reply.Class = e.Class
-		failed := fmt.Sprintf("ERROR [%s]: %s", e.Class, e.Text)
-		if text != "" { // what was done before it failed
-			failed += "\n" + text
+		said := fmt.Sprintf("ERROR [%s]:", e.Class)
+		if o.Untrusted != "" { // an error quotes what it is about
+			o.Before = joined(said, o.Before)
+			o.Text = joined(e.Text, o.Text)
+		} else { // what was done before it failed
+			o.Text = joined(said+" "+e.Text, o.Text)
 		}
-		text = failed
 	}
-	if len(notes) > 0 {
-		text = strings.TrimSuffix(text, "\n") + "\n" + strings.Join(notes, "\n")
+	reply.Text = s.exit(o, notes, &reply.Facts, s.cfg.Caps.OutputChars-budget.Chars(twice.hint))
+	if twice.hint != "" {
+		reply.Text = strings.TrimSuffix(reply.Text, "\n") + twice.hint
 	}
-	reply.Text = s.clamp(text, &reply.Facts, s.cfg.Caps.OutputChars)
 	reply.Facts.Millis = time.Since(begun).Milliseconds()
 	return reply
 }
 
+// joined puts texts that are not empty on lines of their own.
+func joined(texts ...string) string {
+	all := texts[:0:0]
+	for i, t := range texts {
+		if i < len(texts)-1 {
+			t = strings.TrimSuffix(t, "\n")
+		}
+		if t != "" {
+			all = append(all, t)
+		}
+	}
+	return strings.Join(all, "\n")
+}
+
+// exit makes one text of an output and notes, in at most room characters.
+func (s *Set) exit(o Output, notes []string, facts *Facts, room int) string {
+	if o.Untrusted == "" {
+		return s.clamp(joined(append([]string{o.Before, o.Text, o.After}, notes...)...), facts, room)
+	}
+	before, _ := defused(s.clean(o.Before))
+	body, hidden := defused(s.clean(o.Text))
+	after, _ := defused(s.clean(joined(append([]string{o.After}, notes...)...)))
+	if hidden > 0 {
+		after = joined(hiddenNote(hidden), after)
+	}
+	if body == "" {
+		return s.clamp(joined(before, after), facts, room)
+	}
+	own := budget.Chars(before) + budget.Chars(after) + 2
+	if most := room / 2; own > most { // words of ours are few
+		before = s.clamp(before, facts, most/2)
+		after = s.clamp(after, facts, most/2)
+		own = most + 2
+	}
+	source := s.secrets.String(o.Untrusted)
+	body = s.clamp(body, facts, room-own-fenceChars(source)+budget.Chars(hiddenNote(1<<30))+1)
+	return joined(before, fenced(source, body), after)
+}
+
+// clean is plain text without secrets. What Plain leaves out may have stood within one.
+func (s *Set) clean(text string) string { return s.secrets.String(budget.Plain(text)) }
+
 func (s *Set) clamp(text string, facts *Facts, room int) string {
-	text, cut := budget.Clip(budget.Plain(text), room, 80, "the output", "ask for less at once")
+	text, cut := budget.Clip(s.clean(text), room, 80, "the output", "ask for less at once")
 	if cut != nil {
 		facts.Cuts = append(facts.Cuts, *cut)
 	}
@@ -198,28 +250,29 @@ func (p *repeats) add(tool string, args json.RawMessage, result string) int {
 	return p.count
 }
 
-// A call that gives the same result so often in a row gets a hint, or ends the job.
-const (
-	hintAfter  = 3
-	stuckAfter = 5
-)
+// again is what is said of a call that gave the same result as those before.
+type again struct {
+	hint  string
+	stuck bool
+}
 
-// repeated counts the call and adds the hint. The text keeps within OutputChars.
-func (s *Set) repeated(tool string, args json.RawMessage, same string, reply *Reply) {
-	if same == "" {
-		same = reply.Text
+// repeated counts the call: at RepeatHint in a row it gets a hint, at RepeatStop it ends the job.
+func (s *Set) repeated(tool string, args json.RawMessage, out *Output, err error) again {
+	same := ""
+	if out != nil {
+		same = cmp.Or(out.Same, joined(out.Before, out.Text, out.After))
+	}
+	if err != nil && (out == nil || out.Same == "") {
+		same = err.Error() + "\x00" + same
 	}
 	n := s.loop.add(tool, args, same)
-	if n < hintAfter {
-		return
+	if n >= s.cfg.Caps.RepeatStop {
+		return again{fmt.Sprintf("\n[the same call gave the same result %d times in a row; the job ends as stuck]", n), true}
 	}
-	hint := fmt.Sprintf("\n[the same call gave the same result %d times in a row; do something else: at %d the job ends]", n, stuckAfter)
-	if n >= stuckAfter {
-		hint = fmt.Sprintf("\n[the same call gave the same result %d times in a row; the job ends as stuck]", n)
-		reply.Stuck = true
+	if n < s.cfg.Caps.RepeatHint {
+		return again{}
 	}
-	room := s.cfg.Caps.OutputChars - budget.Chars(hint)
-	reply.Text = s.clamp(strings.TrimSuffix(reply.Text, "\n"), &reply.Facts, room) + hint
+	return again{fmt.Sprintf("\n[the same call gave the same result %d times in a row; do something else: at %d the job ends]", n, s.cfg.Caps.RepeatStop), false}
 }
 
 // errFaulted is why the rest of a turn is not run after the journal refused a call.
@@ -236,7 +289,7 @@ func (s *Set) InvokeAll(ctx context.Context, rs []Request, each func(Reply)) []R
 		broken := fault
 		mu.Unlock()
 		if broken != nil {
-			replies[i] = s.reply(rs[i], nil, fail(Permanent, "the call was not started: %v", errFaulted), nil, time.Now())
+			replies[i] = s.reply(rs[i], nil, fail(Permanent, "the call was not started: %v", errFaulted), nil, again{}, time.Now())
 			replies[i].Fault = broken
 		} else {
 			replies[i] = s.Invoke(ctx, rs[i])

@@ -149,6 +149,32 @@ func TestLoopIsHintedThenStuck(t *testing.T) {
 	}
 }
 
+// How often is the caps' to say, at least twice; a stop that is chosen below the hint takes the hint's place.
+func TestRepeatsAreConfigurable(t *testing.T) {
+	for text, want := range map[string][2]int{"": {3, 5}, "repeat_hint=2": {2, 5}, "repeat_stop=8,repeat_hint=7": {7, 8}, "repeat_stop=2": {2, 2}} {
+		choice, err := budget.ParseChoice(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		caps, err := choice.Caps()
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newSet(t, func(c *Config) { c.Caps = caps })
+		for n := 1; n <= want[1]; n++ {
+			r := call(t, s, "list_dir")
+			if hinted := strings.Contains(r.Text, fmt.Sprintf("the same result %d times in a row", n)); hinted != (n >= want[0]) || r.Stuck != (n == want[1]) {
+				t.Errorf("%q, call %d: hint %v, stuck %v", text, n, hinted, r.Stuck)
+			}
+		}
+	}
+	for _, text := range []string{"repeat_hint=1", "repeat_stop=1", "repeat_stop=1001", "repeat_hint=6", "repeat_hint=5,repeat_stop=4"} {
+		if _, err := budget.ParseChoice(text); err == nil || !strings.Contains(err.Error(), "it must be from 2 to") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
 func TestHintKeepsTheCap(t *testing.T) {
 	s := withTool(t, nil, say(Read, func(_ context.Context, c *Call, _ sayArgs) (Output, error) {
 		return Output{Text: strings.Repeat("中", c.Room)}, nil
@@ -239,9 +265,9 @@ func TestModesWidenNothing(t *testing.T) {
 func TestRefusedCallsGetStuckToo(t *testing.T) {
 	s := newSet(t, func(c *Config) { c.Mode = "plan" })
 	for _, tool := range []string{"no_such_tool", "write_file"} {
-		for n := 1; n <= stuckAfter; n++ {
+		for n := 1; n <= s.cfg.Caps.RepeatStop; n++ {
 			r := call(t, s, tool, "path", "x", "content", "y")
-			if r.OK || r.Stuck != (n == stuckAfter) || (n >= hintAfter) != strings.Contains(r.Text, "the same call gave the same result") {
+			if r.OK || r.Stuck != (n == s.cfg.Caps.RepeatStop) || (n >= s.cfg.Caps.RepeatHint) != strings.Contains(r.Text, "the same call gave the same result") {
 				t.Errorf("%s, call %d: stuck %v: %s", tool, n, r.Stuck, r.Text)
 			}
 		}

@@ -4,16 +4,22 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
 
+	"github.com/aymanbagabas/go-udiff"
 	"pgregory.net/rapid"
 
+	"muster/board"
+	"muster/board/boardtest"
 	"muster/budget"
+	"muster/tools/skills"
 	"muster/tools/workspace"
 )
 
@@ -27,7 +33,7 @@ type world struct {
 var awkward = []string{"a", "needle", " ", "\t", "\n", "\n", "\r\n", "中文", "🚀", "👩🏽‍💻", "e\u0301", "\x1b[31mred\x1b[0m", "\x1b]0;title\a", "\xff\xfe", "\xc3", "\u202e", "\x7f", "\b", strings.Repeat("long ", 60), strings.Repeat("中", 500)}
 
 // newWorld draws files of awkward pieces. The folder is the caller's to remove.
-func newWorld(rt *rapid.T, dir string) *world {
+func newWorld(rt *rapid.T, dir string, change ...func(*Config)) *world {
 	caps := budget.Default()
 	caps.OutputChars = rapid.IntRange(1000, 4000).Draw(rt, "output_chars")
 	caps.ReadLines = rapid.IntRange(1, 30).Draw(rt, "read_lines")
@@ -56,14 +62,45 @@ func newWorld(rt *rapid.T, dir string) *world {
 		w.files[name] = body
 		w.names = append(w.names, name)
 	}
+	if rapid.Bool().Draw(rt, "git") {
+		w.history(rt, ws)
+	}
 	tree, err := workspace.OpenDir(ws, filepath.Join(dir, "scratch"))
 	if err != nil {
 		rt.Fatal(err)
 	}
-	if w.Set, err = New(Config{Tree: tree, Caps: caps, Mode: "goal"}); err != nil {
+	cfg := Config{Tree: tree, Caps: caps, Mode: "goal"}
+	for _, f := range change {
+		f(&cfg)
+	}
+	if w.Set, err = New(cfg); err != nil {
 		rt.Fatal(err)
 	}
 	return w
+}
+
+// history makes a repository of the files, with some of them committed, some staged and some changed.
+func (w *world) history(rt *rapid.T, ws string) {
+	cmd := exec.Command("bash", "-ec", "git init -q -b main .\n"+identity+`git ls-files -o -z | head -z -n 7 | xargs -0 git add --; git commit -q --allow-empty -m "$1"
+		git ls-files -z | while IFS= read -r -d '' f; do printf '%s' "$1" >> "$f"; done; git add -A -- d || true`,
+		"-", rapid.SampledFrom(awkward[:10]).Draw(rt, "subject")+"x")
+	cmd.Dir, cmd.Env = ws, append(os.Environ(), "GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		rt.Fatalf("make a repository: %v\n%s", err, out)
+	}
+}
+
+// skillsOf are the skills of a tree that gets one.
+func skillsOf(rt *rapid.T, tree *workspace.Tree, text string) []skills.Skill {
+	dir := filepath.Join(tree.Dir, ".claude", "skills", "tide")
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "SKILL.md"), []byte(text), 0o644)); err != nil {
+		rt.Fatal(err)
+	}
+	found, _ := skills.Find(tree, nil)
+	if len(found) != 1 {
+		rt.Fatalf("found %v", found)
+	}
+	return found
 }
 
 func (w *world) close(rt *rapid.T) {
@@ -94,20 +131,43 @@ func (w *world) drawValue(rt *rapid.T, name, kind string) any {
 		return rapid.SampledFrom([]string{"cat *.txt", "seq 1 20000", "printf '\\033[1mx\\000\\r\\ny\\n'; exit 3", "yes 中 | head -c 100001", "seq 1 3000 >&2", "kill -9 $$"}).Draw(rt, name)
 	case name == "workdir":
 		return "."
+	case name == "paths":
+		return rapid.SliceOfN(rapid.SampledFrom(append([]string{".", "d", "nowhere", "../out"}, w.valid()...)), 0, 4).Draw(rt, name)
+	case name == "ref":
+		return rapid.SampledFrom([]string{"HEAD", "main..HEAD", "nothing", "--all", "HEAD:d", "HEAD...main", "中"}).Draw(rt, name)
 	case name == "wait_secs" || name == "timeout_secs":
 		return 5
 	case name == "pattern" || name == "old_string":
 		return rapid.SampledFrom([]string{"needle", "中", "*", "**/*.txt", "*.txt", "a", "\n", "e\u0301", "long long"}).Draw(rt, name)
+	case name == "diff":
+		return w.drawDiff(rt)
 	case name == "include":
 		return "*.txt"
 	case kind == "integer":
 		return rapid.SampledFrom([]int64{-1, 0, 1, 2, 5, 12, 1000, 1 << 60}).Draw(rt, name)
 	case kind == "boolean":
 		return name == "background" || rapid.Bool().Draw(rt, name)
+	case name == "tags":
+		return rapid.SliceOfN(rapid.SampledFrom(awkward[:10]), 0, 4).Draw(rt, name)
+	case name == "name":
+		return rapid.SampledFrom([]string{"tide", "tied", ""}).Draw(rt, name)
 	case kind == "array":
 		return todoFlood(rapid.IntRange(0, 40).Draw(rt, name), 40)
 	}
 	return rapid.SampledFrom([]string{"1", "x", "中文\n", strings.Repeat("🚀", 3000), "a\r\nb"}).Draw(rt, name)
+}
+
+// drawDiff draws a patch that fits a file of the world, or nearly.
+func (w *world) drawDiff(rt *rapid.T) string {
+	names := append([]string{"new/file.txt"}, w.valid()...)
+	name := rapid.SampledFrom(names).Draw(rt, "patched")
+	text := w.files[name]
+	now := text + rapid.SampledFrom([]string{"more\n", "中", ""}).Draw(rt, "more")
+	if text == "" || strings.ContainsRune(text, '\n') && rapid.Bool().Draw(rt, "first line") {
+		now = "first\n" + now
+	}
+	diff := udiff.Unified("a/"+name, "b/"+name, text, now)
+	return strings.Replace(diff, "needle", rapid.SampledFrom([]string{"needle", "NEEDLE", "needle "}).Draw(rt, "needle"), 1)
 }
 
 // valid are the names that JSON can carry.
@@ -147,6 +207,7 @@ func pairsJSON(rt *rapid.T, pairs []any) json.RawMessage {
 func TestEveryToolHoldsItsPromises(t *testing.T) {
 	parent := t.TempDir()
 	round := 0
+	b := boardtest.New(t, board.Config{})
 	rapid.Check(t, func(rt *rapid.T) {
 		round++
 		dir := filepath.Join(parent, fmt.Sprint(round))
@@ -154,11 +215,20 @@ func TestEveryToolHoldsItsPromises(t *testing.T) {
 			rt.Fatal(err)
 		}
 		defer os.RemoveAll(dir)
-		w := newWorld(rt, dir)
+		w := newWorld(rt, dir, func(c *Config) {
+			c.Memory = memoryOn(b, dir)
+			body := strings.Join(rapid.SliceOfN(rapid.SampledFrom(awkward), 0, 60).Draw(rt, "skill"), "")
+			c.Skills = skillsOf(rt, c.Tree, skillFile("tide", body))
+		})
 		defer w.close(rt)
 		var names []string
 		for _, tool := range w.tools {
 			names = append(names, tool.Name)
+		}
+		for _, tool := range builtins() { // a new tool is among them, or this world lacks what it needs
+			if apart := tool.Class == Delegate || tool.Name == "web_search"; !apart && !contains(names, tool.Name) {
+				rt.Fatalf("%s is not tried: give the world what it needs", tool.Name)
+			}
 		}
 		for range 8 {
 			tool, _ := w.find(rapid.SampledFrom(names).Draw(rt, "tool"))

@@ -80,6 +80,10 @@ func runRead(ctx context.Context, c *Call, a readArgs) (Output, error) {
 	if a.Limit == 0 {
 		a.Limit = int64(c.Caps.ReadLines)
 	}
+	out := Output{}
+	if instructs(c.Tree, a.Path) {
+		out.Untrusted = c.outside(name)
+	}
 	w := window{from: a.Offset, limit: a.Limit, room: c.Room, lineChars: c.Caps.ReadLineChars}
 	sum, err := w.read(ctx, f)
 	if err != nil {
@@ -92,7 +96,7 @@ func runRead(ctx context.Context, c *Call, a readArgs) (Output, error) {
 		return Output{}, fail(Input, "offset %d is past the end: %s has %s; give an offset of at most %d", a.Offset, name, plural(w.lines, "line"), w.lines)
 	}
 	c.set.reads.remember(c.Tree, a.Path, sum)
-	out := Output{Facts: Facts{Seen: w.bytes}}
+	out.Facts.Seen = w.bytes
 	out.Text = w.render(name, c.Room, &out.Facts)
 	return out, nil
 }

@@ -1,9 +1,17 @@
 package tools
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
+	"path/filepath"
 	"slices"
 	"strings"
+
+	"muster/budget"
+	"muster/tools/rules"
+	"muster/tools/sandbox"
+	"muster/tools/workspace"
 )
 
 // verdict is what a mode says of a tool; the greater is the stricter.
@@ -52,7 +60,7 @@ func (m mode) within(child mode) bool {
 	return child.verdict("git_commit", Write) >= m.verdict("git_commit", Write)
 }
 
-// allowed checks mode, then deny list, then allow list. The answer of a mode that wants to be asked is asked with no error.
+// allowed checks mode, then deny list, then allow list, then rules that deny every call of the tool. The answer of a mode that wants to be asked is asked with no error.
 func (s *Set) allowed(t Tool) (verdict, error) {
 	v := s.mode.verdict(t.Name, t.Class)
 	switch {
@@ -63,54 +71,101 @@ func (s *Set) allowed(t Tool) (verdict, error) {
 	case len(s.cfg.Allow) > 0 && !slices.Contains(s.cfg.Allow, t.Name):
 		return refused, fail(Permission, "%s is not on the allow list of this agent; finish without it", t.Name)
 	}
+	for _, set := range s.cfg.Rules {
+		if rule := set.Hides(t.Name); rule != "" {
+			return refused, fail(Permission, "%s is forbidden by the rule %s; finish without it", t.Name, rule)
+		}
+	}
+	if err := s.confined(t); err != nil {
+		return refused, err
+	}
 	return v, nil
 }
 
+// Judge says what sets of rules say of a call by its arguments. Paths are looked up in tree; env are the variables of the job's commands.
+func Judge(tree *workspace.Tree, sets []*rules.Set, env map[string]string, tool string, args json.RawMessage) (rules.Decision, error) {
+	c, err := rules.CallOf(tool, args)
+	if err != nil {
+		return rules.Decision{}, err
+	}
+	c.Env = slices.Sorted(maps.Keys(env))
+	if tool == "apply_patch" {
+		var a patchArgs
+		if err := json.Unmarshal(args, &a); err != nil {
+			return rules.Decision{}, err
+		}
+		c.Paths = patchPaths(tree, a.Diff)
+	}
+	c.Resolve = func(path string) (rules.Place, error) { return placeOf(tree, path) }
+	if shell, ok := findProgram(sandbox.Policy{}, programFolders(), shells...); ok {
+		c.POSIX = filepath.Base(shell) != "bash"
+	}
+	return rules.Judge(sets, c), nil
+}
+
+func placeOf(tree *workspace.Tree, path string) (rules.Place, error) {
+	clean, err := tree.Rel(path)
+	if err != nil {
+		return rules.Place{}, err
+	}
+	real, folder, err := tree.Resolve(path)
+	return rules.Place{Clean: clean, Real: real, Folder: folder, Scratch: filepath.IsAbs(real)}, err
+}
+
+// approve weighs what the mode says of a call against the rules: they may grant what it asks, and ask or refuse what it grants. reason is what is asked.
+func (s *Set) approve(t Tool, args json.RawMessage, v verdict) (_ verdict, reason string, err error) {
+	reason = "in mode " + s.cfg.Mode
+	if len(s.cfg.Rules) == 0 {
+		return v, reason, nil
+	}
+	if err := readable(s.cfg.Tree, t.Name, args); err != nil {
+		return refused, "", err
+	}
+	d, err := Judge(s.cfg.Tree, s.cfg.Rules, s.cfg.Env, t.Name, args)
+	switch {
+	case err != nil:
+		return refused, "", fail(Input, "%v", err)
+	case d.Verdict == rules.Deny:
+		return refused, "", fail(Permission, "%s is forbidden by the %s; finish without it", t.Name, d)
+	case d.Verdict == rules.Ask:
+		return asked, "(" + d.String() + ")", nil
+	case d.Verdict == rules.Allow:
+		return granted, "", nil
+	}
+	return v, reason, nil
+}
+
+// leftOut says of each file that a walk from start finds whether rules keep it from the agent; nil where they keep nothing.
+func (c *Call) leftOut(tool, start string) func(path string) bool {
+	var filters []func(string) bool
+	for _, set := range c.set.cfg.Rules {
+		at, err := placeOf(c.Tree, start)
+		if err != nil {
+			return nil // the walk will not begin either
+		}
+		if f := set.Filter(tool, at); f != nil {
+			filters = append(filters, f)
+		}
+	}
+	if filters == nil {
+		return nil
+	}
+	return func(path string) bool {
+		return slices.ContainsFunc(filters, func(f func(string) bool) bool { return f(path) })
+	}
+}
+
 // denied is the result of a question that nobody is there to answer: an instruction, not a failure.
-func (s *Set) denied(t Tool) Output {
-	return Output{Text: fmt.Sprintf("denied: %s needs an approval in mode %s, and nobody is there to give it; do not retry it; "+
-		"finish without it, or say in your answer what you would have run and why", t.Name, s.cfg.Mode), Facts: Facts{Denied: true}}
+func (s *Set) denied(t Tool, reason string) Output {
+	return Output{Text: fmt.Sprintf("denied: %s needs an approval %s, and nobody is there to give it; do not retry it; "+
+		"finish without it, or say in your answer what you would have run and why", t.Name, reason), Facts: Facts{Denied: true}}
 }
 
 // nearest lists the visible tools whose names are closest to name.
 func (s *Set) nearest(name string) string {
-	type row struct {
-		name string
-		far  int
-	}
-	var rows []row
-	for _, t := range s.Tools() {
-		d := distance(strings.ToLower(name), t.Name)
-		if strings.Contains(t.Name, strings.ToLower(name)) && name != "" {
-			d = 1
-		}
-		rows = append(rows, row{t.Name, d})
-	}
-	slices.SortStableFunc(rows, func(a, b row) int { return a.far - b.far })
 	var names []string
-	for _, r := range rows[:min(3, len(rows))] {
-		names = append(names, r.name)
+	for _, t := range s.Tools() {
+		names = append(names, t.Name)
 	}
-	return strings.Join(names, ", ")
-}
-
-// distance counts the letters to insert, delete or replace between a and b.
-func distance(a, b string) int {
-	ra, rb := []rune(shorten(a, 64)), []rune(b)
-	row := make([]int, len(rb)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i, x := range ra {
-		left := row[0]
-		row[0] = i + 1
-		for j, y := range rb {
-			cost := left
-			if x != y {
-				cost = 1 + min(left, row[j], row[j+1])
-			}
-			left, row[j+1] = row[j+1], cost
-		}
-	}
-	return row[len(rb)]
+	return strings.Join(budget.Nearest(name, names, 3), ", ")
 }

@@ -148,10 +148,18 @@ func capByName(caps reflect.Value, name string) (int64, bool) {
 	return 0, false
 }
 
-// compactSchema encodes s on one line. Providers refuse an object without properties, so an empty one is written out.
+// compactSchema encodes s on one line. Providers refuse an object without properties, so an empty one is written out. That there are no other fields is
+// left out: it says nothing to a model that the list of fields does not, it is checked all the same, and it would take a word of every twenty.
 func compactSchema(s *jsonschema.Schema) (json.RawMessage, error) {
 	if len(s.Properties) == 0 {
-		return json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`), nil
+		return json.RawMessage(`{"type":"object","properties":{}}`), nil
+	}
+	s = s.CloneSchemas()
+	s.AdditionalProperties = nil
+	for _, p := range s.Properties {
+		if p.Items != nil {
+			p.Items.AdditionalProperties = nil
+		}
 	}
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)

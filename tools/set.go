@@ -3,21 +3,29 @@ package tools
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 
 	"muster/board"
+	"muster/board/secrets"
 	"muster/budget"
+	"muster/tools/rules"
 	"muster/tools/sandbox"
+	"muster/tools/skills"
+	"muster/tools/web"
 	"muster/tools/workspace"
 )
 
 // builtins is the one list of the tools in this package, in the order in which agents see them. A new tool is a word here.
 func builtins() []Tool {
 	return []Tool{
-		readFile(), writeFile(), editFile(), listDir(), grep(), glob(),
+		readFile(), writeFile(), editFile(), applyPatch(), listDir(), grep(), glob(),
 		runCommand(), taskOutput(), taskList(), taskKill(),
+		webFetch(), webSearch(),
 		todoWrite(), todoRead(),
+		gitStatus(), gitDiff(), gitLog(), gitCommit(),
+		memorySave(), memorySearch(), skill(),
 		subagent(), agentList(), agentCollect(), agentKill(),
 	}
 }
@@ -29,13 +37,22 @@ type Config struct {
 	Mode     string   // default (also for ""), accept-edits, plan, debug, goal
 	Allow    []string // tool names; empty: all
 	Deny     []string
-	Policy   sandbox.Policy
+	Rules    []*rules.Set      // by argument, of the host, the profile, the job: each narrows
+	Policy   sandbox.Policy    // of its commands; New adds the tree and its scratch folder to what is writable
 	Env      map[string]string // for commands, beside the allow-list
+	Prune    []string          // folders that grep and glob do not enter, by name; nil: those of workspace.Pruned
 	Lease    *board.Lease      // nil: no delegation tools
 	Profiles []Profile         // what subagent may start; empty: no delegation tools
+	Memory   *Memory           // where memories are without a Lease; nil: no memory tools then
+	Skills   []skills.Skill    // none: no skill tool
+	Web      *web.Client       // nil: one with its defaults, which searches nothing; without a search there is no web_search
 
 	// Journal records "tool_started" and "tool_finished" (the runner sets it to Lease.Append). An error of it ends the call. Nil: nothing is journaled.
 	Journal func(ctx context.Context, kind string, data any) error
+
+	// Secrets is taken out of every text, fact and journaled argument; with a Lease its own is instead. What looks like a well-known key, or
+	// stands in Env under a name like one, is a secret also without it.
+	Secrets *secrets.Redactor
 }
 
 // Profile is a row of what an agent may delegate to.
@@ -50,10 +67,22 @@ type Set struct {
 	todo  todos  // todo.go
 	tasks tasks  // command.go: background tasks
 	loop  repeats
+	git   gitState // git.go: views and indexes
+
+	brought brought // skill.go
+	pages   pages   // web_fetch.go: the last ones
+
+	secrets *secrets.Redactor
+	bare    func() error // why no command may be started; asked once
+	folders []string     // where programs are looked for
 
 	mu      sync.Mutex
-	noSpawn bool            // the allowance of children is used up
-	told    map[string]bool // children that the agent knows to have ended
+	box     *sandbox.Box          // of its commands, from the first on
+	boxes   map[*sandbox.Box]bool // that one, and those of commits under way
+	own     string                // folder that only this process writes, and boxes may read; "" before the first box
+	ended   bool                  // Close was called: there is no box any more
+	noSpawn bool                  // the allowance of children is used up
+	told    map[string]bool       // children that the agent knows to have ended
 }
 
 // New assembles the set: the built-in tools, then those for delegation where there is somebody to delegate to.
@@ -68,12 +97,19 @@ func New(cfg Config) (*Set, error) {
 	if cfg.Tree == nil {
 		return nil, fmt.Errorf("tools: no tree to work on")
 	}
-	s := &Set{cfg: cfg, mode: m}
-	for _, t := range builtins() {
-		if t.Class == Delegate && (cfg.Lease == nil || len(cfg.Profiles) == 0) {
-			continue
+	s := &Set{cfg: cfg, mode: m, folders: programFolders()}
+	s.bare = sync.OnceValue(func() error { _, err := sandbox.Check(cfg.Policy); return err })
+	var err error
+	if s.secrets, err = cfg.hidden(); err != nil {
+		return nil, err
+	}
+	if s.cfg.Web == nil {
+		if s.cfg.Web, err = web.New(web.Options{}); err != nil {
+			return nil, err
 		}
-		if t.Name == "subagent" && len(cfg.Lease.Job().Path) >= cfg.Caps.Depth {
+	}
+	for _, t := range builtins() {
+		if !cfg.has(t) {
 			continue
 		}
 		fitted, err := withProfiles(t, cfg.Profiles).fit(cfg.Caps)
@@ -85,8 +121,39 @@ func New(cfg Config) (*Set, error) {
 	return s, nil
 }
 
-// Close ends every background task and waits for it; it reports processes ended and survivors.
-func (s *Set) Close() (ended, survivors int) { return s.tasks.close() }
+// has says whether there is a tool for an agent: one that must fail is not.
+func (c Config) has(t Tool) bool {
+	switch {
+	case t.Class == Delegate && (c.Lease == nil || len(c.Profiles) == 0):
+		return false
+	case t.Name == "subagent":
+		return len(c.Lease.Job().Path) < c.Caps.Depth
+	case t.Name == "skill":
+		return len(c.Skills) > 0
+	case t.Name == "web_search":
+		return c.Web.Searches() != ""
+	case strings.HasPrefix(t.Name, "memory_"):
+		return c.memory() != nil
+	}
+	return true
+}
+
+// Close ends every background task, waits for it and ends the box; it reports processes ended and survivors.
+func (s *Set) Close() (ended, survivors int) {
+	ended, survivors = s.tasks.close()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.ended = true
+	for box := range s.boxes {
+		more, still := box.Close()
+		ended, survivors = ended+more, survivors+still
+	}
+	s.box, s.boxes = nil, nil
+	if s.own != "" {
+		_ = os.RemoveAll(s.own)
+	}
+	return ended, survivors
+}
 
 // Tools lists what the agent sees.
 func (s *Set) Tools() []Tool {

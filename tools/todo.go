@@ -27,7 +27,7 @@ type todoArgs struct {
 
 func todoWrite() Tool {
 	return define("todo_write", State,
-		"Writes your todo list: replaces the whole list, so send every item. Returns the counts; the board shows progress.",
+		"Writes your todo list: replaces the whole list, so send every item. Returns the counts.",
 		runTodoWrite)
 }
 

@@ -44,6 +44,10 @@ type Output struct {
 	Facts Facts
 	Bad   bool   // the text is of a failure that is no Error
 	Same  string // what must be equal for two results to count as the same (doom loop); empty: Text
+
+	// Untrusted is where Text, or the error beside it, comes from when that is outside; it is fenced then (see fence.go). Before and After
+	// are words of the tool's own around it.
+	Untrusted, Before, After string
 }
 
 // Facts are the receipt of a call.
@@ -77,7 +81,7 @@ type Reply struct {
 	Class ErrorClass `json:"class,omitempty"` // of the error
 	Text  string     `json:"text"`
 	Facts Facts      `json:"facts"`
-	Stuck bool       `json:"stuck,omitempty"` // the same call gave the same result five times in a row: the job must end
+	Stuck bool       `json:"stuck,omitempty"` // the same call gave the same result too often in a row: the job must end
 	Fault error      `json:"-"`               // the journal refused the call or its receipt: the agent must stop and write nothing more
 }
 

@@ -49,7 +49,11 @@ func runWrite(ctx context.Context, c *Call, a writeArgs) (Output, error) {
 			return Output{}, fail(Conflict, "%s changed since you read it; read_file it again before you replace it", name)
 		}
 	}
-	w, err := c.Tree.Write(a.Path, data)
+	step := workspace.Step{Deed: workspace.Create, Path: a.Path, Data: data}
+	if old.exists {
+		step.Deed, step.Was = workspace.Put, &old.sum
+	}
+	w, err := c.Tree.Commit(ctx, []workspace.Step{step})
 	if err != nil {
 		return Output{}, err
 	}
@@ -61,7 +65,7 @@ func runWrite(ctx context.Context, c *Call, a writeArgs) (Output, error) {
 		stat.Added, stat.Removed = old.changed(data)
 	}
 	text := fmt.Sprintf("%s %s: %s, %s", verb, name, plural(countLines(data), "line"), plural(int64(len(data)), "byte"))
-	return Output{Text: text + linkNotes(w, name), Facts: Facts{Files: []board.FileStat{stat}}}, nil
+	return Output{Text: text + linkNotes(w[0], name), Facts: Facts{Files: []board.FileStat{stat}}}, nil
 }
 
 // linkNotes says what a write did to other names of the file.

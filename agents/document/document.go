@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -26,6 +27,15 @@ type Doc struct {
 // Read parses data of at most max bytes strictly into v, a pointer to a struct. The error joins everything found, each
 // as "name:line: reason".
 func Read(name string, data []byte, max int, v any) (*Doc, error) {
+	return read(name, data, max, v, true)
+}
+
+// ReadLoose is Read for documents that were written for other programs too: a field that v lacks is passed over. Everything else is as strict.
+func ReadLoose(name string, data []byte, max int, v any) (*Doc, error) {
+	return read(name, data, max, v, false)
+}
+
+func read(name string, data []byte, max int, v any, known bool) (*Doc, error) {
 	if len(data) > max {
 		return nil, fmt.Errorf("%s: over %d bytes, the most that is allowed", name, max)
 	}
@@ -40,14 +50,14 @@ func Read(name string, data []byte, max int, v any) (*Doc, error) {
 	if err := dec.Decode(&root); errors.Is(err, io.EOF) {
 		return nil, fmt.Errorf("%s:1: the file is empty", name)
 	} else if err != nil {
-		return nil, place(name, err)
+		return nil, place(name, err, v)
 	}
 	d := &Doc{Name: name, root: root.Content[0]}
 	var second yaml.Node
 	if err := dec.Decode(&second); err == nil {
 		return nil, d.errorAt(second.Line, "a second document: a file holds one")
 	} else if !errors.Is(err, io.EOF) {
-		return nil, place(name, err)
+		return nil, place(name, err, v)
 	}
 	if d.root.Kind != yaml.MappingNode {
 		return nil, d.errorAt(d.root.Line, "the top must be a mapping of fields")
@@ -57,9 +67,9 @@ func Read(name string, data []byte, max int, v any) (*Doc, error) {
 		return nil, d.errorAt(e.line, "%v", err)
 	}
 	strict := yaml.NewDecoder(bytes.NewReader(data))
-	strict.KnownFields(true)
+	strict.KnownFields(known)
 	if err := strict.Decode(v); err != nil {
-		return nil, place(name, err)
+		return nil, place(name, err, v)
 	}
 	return d, nil
 }
@@ -143,14 +153,16 @@ func (e *expansion) size(n *yaml.Node) (int, error) {
 }
 
 var (
-	atLine    = regexp.MustCompile(`^(?:yaml: )?line (\d+): (?:\[\d+:\d+\] )?`)
-	noField   = regexp.MustCompile(`^field (.*) not found in type .*$`)
-	wrongType = regexp.MustCompile("(?s)^cannot unmarshal !!(\\S+)(?: `(.*)`)? into (.*)$")
-	twice     = regexp.MustCompile(`^mapping key (".*") already defined at line (\d+)$`)
+	atLine    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:yaml: )?line (\d+): (?:\[\d+:\d+\] )?`) })
+	noField   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^field (.*) not found in type (.*)$`) })
+	wrongType = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("(?s)^cannot unmarshal !!(\\S+)(?: `(.*)`)? into (.*)$")
+	})
+	twice = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^mapping key (".*") already defined at line (\d+)$`) })
 )
 
 // place turns an error of the parser into ours: file, line, and words of the user instead of those of Go.
-func place(name string, err error) error {
+func place(name string, err error, v any) error {
 	var te *yaml.TypeError
 	if !errors.As(err, &te) {
 		te = &yaml.TypeError{Errors: []string{err.Error()}}
@@ -158,15 +170,21 @@ func place(name string, err error) error {
 	var all []error
 	for _, text := range te.Errors {
 		line := "1"
-		if m := atLine.FindStringSubmatch(text); m != nil {
+		if m := atLine().FindStringSubmatch(text); m != nil {
 			line, text = m[1], text[len(m[0]):]
+			if n, err := strconv.Atoi(line); err == nil && strings.HasPrefix(text, "did not find expected ") {
+				line = strconv.Itoa(n + 1) // of what breaks its grammar, the parser counts lines from 0
+			}
 		}
 		text = strings.TrimPrefix(text, "yaml: ")
-		if m := noField.FindStringSubmatch(text); m != nil {
+		if m := noField().FindStringSubmatch(text); m != nil {
 			text = fmt.Sprintf("unknown field %q", m[1])
-		} else if m := wrongType.FindStringSubmatch(text); m != nil {
+			if near := nearest(m[1], m[2], v); near != "" {
+				text += fmt.Sprintf("; did you mean %s?", near)
+			}
+		} else if m := wrongType().FindStringSubmatch(text); m != nil {
 			text = "want " + wanted(m[3]) + ", have " + found(m[1], m[2])
-		} else if m := twice.FindStringSubmatch(text); m != nil {
+		} else if m := twice().FindStringSubmatch(text); m != nil {
 			text = fmt.Sprintf("field %s given twice (first on line %s)", m[1], m[2])
 		}
 		all = append(all, fmt.Errorf("%s:%s: %s", name, line, text))
@@ -201,13 +219,15 @@ func found(tag, value string) string {
 	}
 }
 
-var jsonEscape = regexp.MustCompile(`(?s)\\(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|.)`)
+var jsonEscape = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?s)\\(u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|.)`)
+})
 
 // jsonAsYAML rewrites what YAML does not take of JSON. A raw tab cannot stand inside a JSON string, so each is a blank
 // between tokens. Lines stay where they are.
 func jsonAsYAML(data []byte) []byte {
 	data = bytes.ReplaceAll(data, []byte("\t"), []byte(" "))
-	return jsonEscape.ReplaceAllFunc(data, func(m []byte) []byte {
+	return jsonEscape().ReplaceAllFunc(data, func(m []byte) []byte {
 		if string(m) == `\/` {
 			return m[1:]
 		}

@@ -24,7 +24,7 @@ func TestRefusals(t *testing.T) {
 		laughs += fmt.Sprintf("  a%d: &a%d [%s]\n", i, i, strings.TrimSuffix(strings.Repeat(fmt.Sprintf("*a%d,", i-1), 10), ","))
 	}
 	for name, c := range map[string]struct{ in, want string }{
-		"unknown field":     {"title: x\ntitel: y\n", `f.yaml:2: unknown field "titel"`},
+		"unknown field":     {"title: x\ntitel: y\n", `f.yaml:2: unknown field "titel"; did you mean title?`},
 		"nested unknown":    {"sub:\n  title: x\n  nope: 1\n", `f.yaml:3: unknown field "nope"`},
 		"several":           {"nope: 1\ncount: many\n", "f.yaml:1: unknown field \"nope\"\nf.yaml:2: want a whole number, have \"many\""},
 		"list for text":     {"title: [a]\n", "f.yaml:1: want a text, have a list"},
@@ -32,7 +32,9 @@ func TestRefusals(t *testing.T) {
 		"text for mapping":  {"sub: a\n", `f.yaml:1: want a mapping of fields, have "a"`},
 		"key twice":         {"title: a\ntitle: b\n", `f.yaml:2: field "title" given twice (first on line 1)`},
 		"key twice in args": {"args:\n  a: 1\n  a: 2\n", `f.yaml:3: field "a" given twice`},
-		"syntax":            {"title: x\ncount: [\n", "f.yaml:"},
+		"syntax":            {"title: x\ncount: [\n", "f.yaml:3: did not find expected node content"},
+		"no key":            {"title: x\n\n- y\n", "f.yaml:3: did not find expected key"},
+		"no mapping":        {"title: x\ncount: y: z\n", "f.yaml:2: mapping values are not allowed"},
 		"empty":             {"", "f.yaml:1: the file is empty"},
 		"comment only":      {"# nothing\n", "f.yaml:1: the file is empty"},
 		"a list":            {"- a\n", "f.yaml:1: the top must be a mapping of fields"},
@@ -125,4 +127,42 @@ func FuzzRead(f *testing.F) {
 			t.Errorf("an error without its file: %v", err)
 		}
 	})
+}
+
+func TestHead(t *testing.T) {
+	for in, want := range map[string]struct {
+		fields, body string
+		line         int
+		ok           bool
+	}{
+		"---\na: 1\n---\nbody\n":                     {"\na: 1\n", "body\n", 4, true},
+		"\ufeff\n \n---  \r\na: 1\r\n--- \t\r\nbody": {"\n\n\na: 1\n", "body", 6, true},
+		"---\n---":                              {"\n", "", 3, true},
+		"---\na: |\n  x\n  ---\n---\nb\n---\nc": {"\na: |\n  x\n  ---\n", "b\n---\nc", 6, true},
+		"---\na: 1\n----\nbody":                 {"", "---\na: 1\n----\nbody", 1, false},
+		"# title\n---\na: 1\n---\n":             {"", "# title\n---\na: 1\n---\n", 1, false},
+		"":                                      {"", "", 1, false},
+		"---":                                   {"", "---", 1, false},
+		"\n\n":                                  {"", "\n\n", 1, false},
+	} {
+		fields, body, line, ok := document.Head(in)
+		if fields != want.fields || body != want.body || line != want.line || ok != want.ok {
+			t.Errorf("%q: %q, %q, %d, %v", in, fields, body, line, ok)
+		}
+	}
+}
+
+func TestLooseReadingKnowsNoStrangers(t *testing.T) {
+	var s sample
+	if _, err := document.ReadLoose("f.yaml", []byte("title: x\nunknown: {a: [1]}\n"), 4096, &s); err != nil || s.Title != "x" {
+		t.Errorf("%q, %v", s.Title, err)
+	}
+	for name, in := range map[string]string{
+		"given twice": "title: a\ntitle: b\n", "too long": "title: " + strings.Repeat("x", 5000), "an anchor in itself": "x: &a [*a]\n", "two documents": "title: a\n---\nb: c\n",
+		"a list": "- a\n", "not UTF-8": "title: \xff\n",
+	} {
+		if _, err := document.ReadLoose("f.yaml", []byte(in), 4096, &s); err == nil {
+			t.Errorf("%s was let through", name)
+		}
+	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 
 	"go.yaml.in/yaml/v3"
 
@@ -130,8 +131,8 @@ func (c capture) find(ms []Message) (string, bool) {
 }
 
 var (
-	valueName   = regexp.MustCompile(`^[A-Za-z0-9_]+$`)
-	valueRef    = regexp.MustCompile(`\$?\$\{([^{}]*)\}`)
+	valueName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_]+$`) })
+	valueRef    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\$?\$\{([^{}]*)\}`) })
 	alwaysThere = []string{"last", "prompt", "turn", "name", "title", "job"}
 )
 
@@ -142,7 +143,7 @@ func (s *script) compile(text string) (template, error) {
 	var t template
 	var literal strings.Builder
 	at := 0
-	for _, m := range valueRef.FindAllStringSubmatchIndex(text, -1) {
+	for _, m := range valueRef().FindAllStringSubmatchIndex(text, -1) {
 		literal.WriteString(text[at:m[0]])
 		at = m[1]
 		name := text[m[2]:m[3]]

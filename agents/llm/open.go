@@ -8,12 +8,13 @@ import (
 	"os"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // ErrNoModel means that the name of a model is empty, or of a provider that this build does not have; nothing was asked.
 var ErrNoModel = errors.New("no such model")
 
-var sha256Hex = regexp.MustCompile(`^[0-9a-f]{64}$`)
+var sha256Hex = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9a-f]{64}$`) })
 
 // Open returns the model that spec names. fetch writes the content of an artifact; it may be nil where no script comes from
 // the artifact store.
@@ -31,7 +32,7 @@ func Open(spec string, fetch func(sha string, w io.Writer) error) (Model, error)
 	if !stored {
 		return openFile(rest)
 	}
-	if !sha256Hex.MatchString(sha) {
+	if !sha256Hex().MatchString(sha) {
 		return nil, fmt.Errorf("%w: %q: after sha256: must come 64 hexadecimal digits", ErrNoModel, spec)
 	}
 	if fetch == nil {

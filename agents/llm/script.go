@@ -145,7 +145,7 @@ func ParseScript(name string, data []byte) (Model, error) {
 	s := &script{doc: doc, captures: f.Capture, turns: f.Turns}
 	var wrong []error
 	for name := range f.Capture {
-		if slices.Contains(alwaysThere, name) || !valueName.MatchString(name) {
+		if slices.Contains(alwaysThere, name) || !valueName().MatchString(name) {
 			wrong = append(wrong, doc.Errorf([]any{"capture", name}, "a value cannot be called %q: letters, digits and _, and none of %s", name, strings.Join(alwaysThere, ", ")))
 		}
 	}
@@ -206,7 +206,7 @@ func (s *script) checkCall(at []any, c *call, ids map[string]bool) (wrong []erro
 	if c.Tool == "" {
 		say("a call needs a tool")
 	}
-	if c.ID != "" && (ids[c.ID] || !valueName.MatchString(c.ID)) {
+	if c.ID != "" && (ids[c.ID] || !valueName().MatchString(c.ID)) {
 		say("id %q must be letters, digits and _, once a turn", c.ID)
 	}
 	ids[c.ID] = true

@@ -142,12 +142,12 @@ func TestFilledWhileServingGoesOn(t *testing.T) {
 		if n, err := store(t, s, 100); err == nil {
 			t.Fatalf("%d messages went onto a full disk", n)
 		}
-		until(t, 5*time.Second, "say that the disk is full", func() bool { return l.count("stands still") == round+1 })
+		until(t, time.Minute, "say that the disk is full", func() bool { return l.count("stands still") == round+1 })
 		if got := read(t, s); got != "before" {
 			t.Errorf("on a full disk k reads %q", got)
 		}
 		empty()
-		until(t, 20*time.Second, "restart", func() bool { return l.count("was restarted") == round+1 && s.Conn().IsConnected() })
+		until(t, time.Minute, "restart", func() bool { return l.count("was restarted") == round+1 && s.Conn().IsConnected() })
 		if n, err := store(t, s, 4); err != nil {
 			t.Fatalf("with room again, message %d: %v\n%s", n, err, l)
 		}
@@ -155,7 +155,7 @@ func TestFilledWhileServingGoesOn(t *testing.T) {
 	if s.URL() != before || !s.Owner() {
 		t.Errorf("address %s, was %s; owner %v", s.URL(), before, s.Owner())
 	}
-	until(t, 5*time.Second, "serve the other process", func() bool { return other.ask(t, "after") == "after <nil>" })
+	until(t, time.Minute, "serve the other process", func() bool { return other.ask(t, "after") == "after <nil>" })
 	if got := value(t, s, "?"); got != "after" {
 		t.Errorf("read %q", got)
 	}
@@ -181,7 +181,7 @@ func TestCloseOnAFullDisk(t *testing.T) {
 	if n, err := store(t, s, 100); err == nil {
 		t.Fatalf("%d messages went onto a full disk", n)
 	}
-	until(t, 5*time.Second, "say that the disk is full", func() bool { return l.count("stands still") == 1 })
+	until(t, time.Minute, "say that the disk is full", func() bool { return l.count("stands still") == 1 })
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}

@@ -246,7 +246,7 @@ func TestKilledOwnerIsTakenOver(t *testing.T) {
 	if err := p.cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
-	until(t, 2*time.Second, "take over and reconnect", func() bool { return s.Owner() && s.Conn().IsConnected() })
+	until(t, time.Minute, "take over and reconnect", func() bool { return s.Owner() && s.Conn().IsConnected() })
 	if got := value(t, s, "?"); got != "kept" {
 		t.Errorf("the new owner reads %q", got)
 	}
@@ -263,9 +263,7 @@ func TestKilledOwnerIsTakenOver(t *testing.T) {
 	if err := s.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if got := third.ask(t, "again"); got != "again <nil>" {
-		t.Errorf("after the second owner left: %s", got)
-	}
+	until(t, time.Minute, "serve the third process when the second owner left", func() bool { return third.ask(t, "again") == "again <nil>" })
 }
 
 func TestPortTakenMeanwhile(t *testing.T) {
@@ -289,14 +287,14 @@ func TestPortTakenMeanwhile(t *testing.T) {
 	a.lock.release()
 	a.ns, a.lock = nil, nil
 	a.mu.Unlock()
-	until(t, 3*time.Second, "take over on another port", func() bool { return b.Owner() && b.Conn().IsConnected() })
+	until(t, time.Minute, "take over on another port", func() bool { return b.Owner() && b.Conn().IsConnected() })
 	if b.URL() == "nats://"+u.Host {
 		t.Errorf("the address is still %s", b.URL())
 	}
 	if got := value(t, b, "?"); got != "v" {
 		t.Errorf("read %q", got)
 	}
-	until(t, 5*time.Second, "the old owner's connection follows", a.Conn().IsConnected)
+	until(t, time.Minute, "the old owner's connection follows", a.Conn().IsConnected)
 }
 
 func TestStrangersGetNothing(t *testing.T) {
@@ -317,7 +315,7 @@ func TestStrangersGetNothing(t *testing.T) {
 		r.Body.Close()
 		t.Errorf("an HTTP request was answered: %s", r.Status)
 	}
-	until(t, 5*time.Second, "be alone on the server", func() bool { return s.ns.NumClients() == 1 })
+	until(t, time.Minute, "be alone on the server", func() bool { return s.ns.NumClients() == 1 })
 	if s.ns.MonitorAddr() != nil {
 		t.Error("a monitoring port is open")
 	}
@@ -414,7 +412,7 @@ func TestStartsAndStopsAtOnce(t *testing.T) {
 					return
 				}
 				if i%2 == 0 {
-					until(t, 10*time.Second, "be connected", s.Conn().IsConnected)
+					until(t, time.Minute, "be connected", s.Conn().IsConnected)
 				}
 				if err := s.Close(); err != nil {
 					t.Errorf("%d: close: %v", w, err)

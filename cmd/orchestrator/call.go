@@ -17,22 +17,27 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"muster/agents"
 	"muster/budget"
 	"muster/cmd/internal/app"
+	"muster/cmd/internal/config"
 	"muster/tools"
-	"muster/tools/sandbox"
+	"muster/tools/skills"
 	"muster/tools/workspace"
 )
 
 type callOptions struct {
-	dir    string
-	mode   string
-	caps   budget.Choice
-	policy sandbox.Policy
-	idle   []string // flags that were given and have no effect in this version
+	boardOptions // of the board that has the memories; opened when it is first needed
+	mode         string
+	caps         budget.Choice
+	host         config.Host
+	project      string   // as it was given
+	skills       []string // folders, beside those of the files
+	idle         []string // flags that were given and have no effect in this version
 }
 
 func newCall() *cli.Command {
@@ -43,30 +48,39 @@ printf '{"tool":"@tools"}\n' | orchestrator call`,
 		Description: `Reads a JSON object a line: {"id":1,"tool":"grep","args":{…}}. Prints one a line as each call ends:
 {"id","tool","ok","class","text","facts"}, class only with an error of one. A call without an id gets its number. Calls run in order; those that only read and
 arrive together run side by side. @tools and @skills in place of a tool list what the session sees.
-The tools work on --dir itself. End of input ends the session and everything it started.`,
-		Flags: []cli.Flag{
-			&cli.StringFlag{Name: "dir", Value: ".", Usage: "`FOLDER` the tools work on"},
+The tools work on --dir itself. End of input ends the session and everything it started. Memories are on the board of the project, as agents have
+them: the first call that needs one opens it, and runs its server where nobody does.`,
+		Flags: boardFlags(append([]cli.Flag{
 			&cli.StringFlag{Name: "mode", Value: "goal", Usage: strings.Join(tools.Modes(), ", ")},
 			&cli.StringFlag{Name: "caps", Usage: "limits, `KEY=VALUE,…`, such as preset=compact,grep_matches=100"},
-			app.SandboxFlag(),
-			&cli.StringFlag{Name: "skills", Usage: "`FOLDER` of skills (no effect in this version)"},
+			&cli.StringFlag{Name: "skills", Usage: "`FOLDER` of skills, in place of the user's own ones; those of --dir come first"},
+			projectFlag(),
 			&cli.StringFlag{Name: "mcp", Usage: "`FILE` of MCP servers (no effect in this version)"},
-			&cli.StringSliceFlag{Name: "allow-host", Usage: "`HOST` that web tools may reach (no effect in this version)"},
+			&cli.StringSliceFlag{Name: "allow-host", Usage: "`HOST` that web_fetch may reach wherever it is, such as 127.0.0.1:8080; may be repeated"},
 			&cli.BoolFlag{Name: "json", Usage: "print JSON; call always does"},
-		},
+		}, config.Flags("auto")...)...),
 		Action: func(c *cli.Context) error {
-			o := callOptions{dir: c.String("dir"), mode: c.String("mode")}
+			b, err := boardOptionsOf(c)
+			if err != nil {
+				return err
+			}
+			o := callOptions{boardOptions: b, mode: c.String("mode"), project: c.String("project"), skills: config.SkillFolders()}
+			if f := c.String("skills"); f != "" {
+				if st, err := os.Stat(f); err != nil || !st.IsDir() {
+					return app.Usage("--skills %s: not a folder", f)
+				}
+				o.skills = []string{f}
+			}
 			if !slices.Contains(tools.Modes(), o.mode) {
 				return app.Usage("--mode %q: there are %s", o.mode, strings.Join(tools.Modes(), ", "))
 			}
-			var err error
-			if o.policy, err = app.PolicyOf(c); err != nil {
+			if o.host, err = app.HostOf(c, "auto"); err != nil {
 				return err
 			}
 			if o.caps, err = choice(c.String("caps")); err != nil {
 				return err
 			}
-			for _, f := range []string{"skills", "mcp", "allow-host"} {
+			for _, f := range []string{"mcp"} {
 				if c.IsSet(f) {
 					o.idle = append(o.idle, "--"+f)
 				}
@@ -85,7 +99,7 @@ type answer struct {
 // runCall works through in until its end, or until ctx ends or nobody reads out any more.
 func runCall(ctx context.Context, o callOptions, in io.Reader, out io.Writer) error {
 	for _, f := range o.idle {
-		fmt.Fprintf(os.Stderr, "orchestrator: %s has no effect: this version does not support it yet\n", f)
+		app.Note(os.Stderr, "orchestrator: %s has no effect: this version does not support it yet", f)
 	}
 	caps, err := o.caps.Caps()
 	if err != nil {
@@ -95,16 +109,34 @@ func runCall(ctx context.Context, o callOptions, in io.Reader, out io.Writer) er
 	if err != nil {
 		return err
 	}
-	scratch, err := app.ScratchDir(p.Dir)
+	if err := p.Direct(o.host.File); err != nil {
+		return app.Usage("--dir: %w", err)
+	}
+	o.host.Warn(os.Stderr)
+	if err := o.host.Ready(); err != nil {
+		return err
+	}
+	return o.session(ctx, p, caps, in, out)
+}
+
+func (o callOptions) session(ctx context.Context, p app.Project, caps budget.Caps, in io.Reader, out io.Writer) error {
+	scratch, err := p.ScratchDir()
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(scratch)
-	tree, err := workspace.OpenDir(p.Dir, filepath.Join(scratch, "session"))
+	tree, err := openFolder(ctx, p.Dir, filepath.Join(scratch, "session"))
 	if err != nil {
 		return fmt.Errorf("open %s: %w", p.Dir, err)
 	}
-	set, err := tools.New(tools.Config{Tree: tree, Caps: caps, Mode: o.mode, Policy: o.policy})
+	limits, release := agents.Confine(ctx, o.host.Policy(), o.host.Sandbox, zerolog.Nop())
+	defer release()
+	kept := &callBoard{options: o.boardOptions, given: o.project, place: p}
+	found, _ := skills.Find(tree, o.skills) // what is wrong with one is for doctor to tell
+	set, err := tools.New(tools.Config{
+		Tree: tree, Caps: caps, Mode: o.mode, Policy: limits, Rules: o.host.File.RuleSets(), Prune: o.host.File.Walk.Pruned(), Secrets: app.Hidden(),
+		Skills: found, Memory: kept.memory(), Web: o.host.Web,
+	})
 	if err != nil {
 		return errors.Join(err, tree.Close())
 	}
@@ -113,7 +145,7 @@ func runCall(ctx context.Context, o callOptions, in io.Reader, out io.Writer) er
 	if f, ok := out.(*os.File); ok {
 		watcher.Go(func() { watchReader(ctx, int(f.Fd()), cancel) })
 	}
-	s := &callSession{set: set, out: app.Out{W: out}, cancel: cancel}
+	s := &callSession{set: set, skills: found, out: app.Out{W: out}, cancel: cancel}
 	err = s.serve(ctx, in)
 	cancel(nil)
 	watcher.Wait()
@@ -121,7 +153,7 @@ func runCall(ctx context.Context, o callOptions, in io.Reader, out io.Writer) er
 	if survivors > 0 {
 		err = errors.Join(err, fmt.Errorf("%d processes of the session could not be ended", survivors))
 	}
-	return errors.Join(err, tree.Close())
+	return errors.Join(err, tree.Close(), kept.close())
 }
 
 // watchReader ends the session when nobody reads its output any more, also while a call is under way that will not write for long.
@@ -145,6 +177,7 @@ func watchReader(ctx context.Context, fd int, cancel context.CancelCauseFunc) {
 // callSession is one run of call.
 type callSession struct {
 	set    *tools.Set
+	skills []skills.Skill
 	cancel context.CancelCauseFunc // ends it when its output has no reader
 	calls  int
 	begun  bool // the first line has been read
@@ -267,7 +300,7 @@ func (s *callSession) list(what string) tools.Reply {
 		}
 		v = t.Tools
 	case "@skills":
-		v = []string{}
+		v = skillRows(s.skills)
 	default:
 		return tools.Reply{Tool: what, Class: tools.Input, Text: fmt.Sprintf("ERROR [input]: unknown list %q: there are @tools and @skills", budget.Preview(what, 80))}
 	}
@@ -286,4 +319,29 @@ func (s *callSession) say(id json.RawMessage, r tools.Reply) {
 	if err := s.out.Line(answer{id, r}); err != nil {
 		s.cancel(fmt.Errorf("write answer: %w", err))
 	}
+}
+
+// openFolder opens the folder that a session works on. Where this user has a cache, what a session that was killed left half done is undone first. A
+// cache below the folder is left alone: who works there could change what it says.
+func openFolder(ctx context.Context, dir, scratch string) (*workspace.Tree, error) {
+	place, err := app.CacheDir()
+	if err != nil || below(place, dir) {
+		return workspace.OpenDir(dir, scratch)
+	}
+	cache, err := workspace.OpenCache(place)
+	if err != nil {
+		return workspace.OpenDir(dir, scratch)
+	}
+	return cache.Folder(ctx, dir, scratch)
+}
+
+// below says that a folder, which need not exist yet, is in another.
+func below(folder, dir string) bool {
+	at := folder
+	real, err := filepath.EvalSymlinks(at)
+	for ; err != nil && at != filepath.Dir(at); real, err = filepath.EvalSymlinks(at) {
+		at = filepath.Dir(at)
+	}
+	rel, err := filepath.Rel(dir, real)
+	return err != nil || filepath.IsLocal(rel)
 }

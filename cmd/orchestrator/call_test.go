@@ -17,7 +17,7 @@ import (
 func callLines(t testing.TB, dir, in string) []map[string]json.RawMessage {
 	t.Helper()
 	var out bytes.Buffer
-	if err := runCall(t.Context(), callOptions{dir: dir, mode: "goal"}, strings.NewReader(in), &out); err != nil {
+	if err := runCall(t.Context(), callOptions{boardOptions: boardOptions{dir: dir}, mode: "goal"}, strings.NewReader(in), &out); err != nil {
 		t.Fatal(err)
 	}
 	var answers []map[string]json.RawMessage

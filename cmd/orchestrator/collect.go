@@ -100,7 +100,7 @@ func runCollect(ctx context.Context, o collectOptions) error {
 				return err
 			}
 			if o.patch != "" && !changed {
-				fmt.Fprintf(os.Stderr, "job %s changed no files: no patch was written\n", short(c.ID))
+				app.Note(os.Stderr, "job %s changed no files: no patch was written", short(c.ID))
 			}
 		}
 		return app.Ended(entries)
@@ -118,7 +118,7 @@ func (s *session) collect(ctx context.Context, e board.Entry) (collected, error)
 // warn says what the patch of the job does not hold.
 func (c collected) warn() {
 	if text := unpatched(c.Result); text != "" {
-		fmt.Fprintf(os.Stderr, "%s %s\n", short(c.ID), text)
+		app.Note(os.Stderr, "%s %s", short(c.ID), text)
 	}
 }
 
@@ -142,7 +142,7 @@ func (s *session) print(c collected, heading bool) error {
 		}
 	}
 	if c.State != board.Done {
-		fmt.Fprintf(os.Stderr, "%s %s: %s\n", short(c.ID), c.State, app.Field(c.Error, 1_000))
+		app.Note(os.Stderr, "%s %s: %s", short(c.ID), c.State, app.Field(c.Error, 1_000))
 	}
 	return nil
 }
@@ -161,6 +161,6 @@ func (s *session) savePatch(ctx context.Context, c collected, name string) error
 	if err != nil {
 		return fmt.Errorf("write patch: %w", err)
 	}
-	fmt.Fprintf(os.Stderr, "%s: changes of %s, for git apply\n", app.Field(name, 200), english.Plural(c.Files, "file", ""))
+	app.Note(os.Stderr, "%s: changes of %s, for git apply", app.Field(name, 200), english.Plural(c.Files, "file", ""))
 	return nil
 }

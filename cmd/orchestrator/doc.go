@@ -9,6 +9,8 @@
 // since they may be all that is left of those that shared it. `serve` keeps the server and its
 // workers up.
 //
+// `doctor` looks at this machine (patient.go has the checks) and at the board where there is one, and starts nothing.
+//
 // # Many machines
 //
 // With --connect (or NATS_URL) every command speaks to a NATS server instead, and `run` leaves the work to the workers there.

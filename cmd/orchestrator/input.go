@@ -41,7 +41,7 @@ func readPrompt(ctx context.Context, arg, file string) (string, error) {
 	return string(text), nil
 }
 
-// readInput reads a file, or standard input where name is empty, until its end or that of ctx: a pipe may have nobody at its other side.
+// readInput reads a file, or standard input where name is empty or "-", until its end or that of ctx: a pipe may have nobody at its other side.
 // A read that never returns is left to the end of the process.
 func readInput(ctx context.Context, name string, limit int64) ([]byte, error) {
 	type read struct {
@@ -63,7 +63,7 @@ func readInput(ctx context.Context, name string, limit int64) ([]byte, error) {
 
 func readBounded(name string, limit int64) ([]byte, error) {
 	f, what := os.Stdin, "standard input"
-	if name != "" {
+	if name != "" && name != "-" {
 		var err error
 		if f, err = os.Open(name); err != nil {
 			return nil, err

@@ -57,7 +57,7 @@ func runLogs(ctx context.Context, o logsOptions) error {
 			defer stop()
 		}
 		return s.Board.Events(ctx, e.ID, o.follow, func(ev board.Event) error {
-			if o.json {
+			if ev = s.Board.ShownEvent(ev); o.json {
 				return s.out.Line(ev)
 			}
 			return s.out.Text(eventLine(ev))

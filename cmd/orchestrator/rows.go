@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"muster/board"
+	"muster/board/policy"
 	"muster/cmd/internal/app"
 )
 
@@ -76,6 +77,8 @@ func cells(e board.Entry, now time.Time) []string {
 	switch {
 	case e.Killing != "" && !e.State.Terminal():
 		news = "being killed: " + e.Killing
+	case e.State == board.Queued && e.Waits != "":
+		news = "waits for a worker: " + e.Waits
 	case news == "" && len(e.Reasons) > 0:
 		news = e.Reasons[len(e.Reasons)-1]
 	case news == "" && !e.State.Terminal():
@@ -84,13 +87,21 @@ func cells(e board.Entry, now time.Time) []string {
 			news = fmt.Sprintf("%d/%d %s", e.TodoDone, e.TodoTotal, news)
 		}
 	}
-	title := app.Field(e.Title, 48)
+	title := unconfined(e) + app.Field(e.Title, 48)
 	for range e.Path {
 		title = "  " + title
 	}
 	return []string{
 		short(e.ID), string(e.State), strconv.FormatUint(e.Epoch, 10), dash(app.Field(e.Worker, 24)), elapsed(e, now), title, app.Field(news, 160),
 	}
+}
+
+// unconfined stands before the title of a job whose commands nothing confines.
+func unconfined(e board.Entry) string {
+	if e.Sandbox == policy.Off {
+		return "[SANDBOX OFF] "
+	}
+	return ""
 }
 
 func dash(s string) string {

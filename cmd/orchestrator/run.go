@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"slices"
@@ -43,9 +42,13 @@ echo "a long prompt" | orchestrator run - --model script:turns.json`,
 		Description: `The result of the jobs that nothing comes after goes to stdout, the board to stderr. Jobs work on a private copy of --dir
 as it is now; what they change is kept as a patch with their result (orchestrator collect ID --patch FILE).
 
+Commands of agents are confined, without a network unless --network or the configuration of this machine says otherwise; the
+sandbox and rules of a plan narrow that further. These flags are for the workers in this process; where there are none (--connect,
+--detach) --sandbox-min, --network and --allow-domain go with the jobs instead. orchestrator doctor tells what this machine has.
+
 When its own jobs have ended it prints their result, claims no more, and finishes what it still runs for others.
 Ctrl-C once: no new job starts, what runs is handed back to the queue, the board stays. Twice: at once.`,
-		Flags: boardFlags(append(append(submissionFlags(), app.CrewFlags()...),
+		Flags: boardFlags(append(append(submissionFlags(), app.CrewFlags("auto")...),
 			&cli.IntFlag{Name: "workers", DefaultText: "1, or 0 with --connect", Usage: "workers in this process"},
 			&cli.BoolFlag{Name: "quiet", Aliases: []string{"q"}, Usage: "no live board"},
 			&cli.BoolFlag{Name: "detach", Usage: "submit only, and print the ids"},
@@ -56,7 +59,7 @@ Ctrl-C once: no new job starts, what runs is handed back to the queue, the board
 				return err
 			}
 			o := runOptions{boardOptions: b, quiet: c.Bool("quiet"), detach: c.Bool("detach")}
-			if o.crew, err = app.CrewOf(c); err != nil {
+			if o.crew, err = app.CrewOf(c, "auto"); err != nil {
 				return err
 			}
 			switch n := c.Int("workers"); {
@@ -71,6 +74,12 @@ Ctrl-C once: no new job starts, what runs is handed back to the queue, the board
 				return err
 			}
 			o.submission.quiet = o.quiet
+			if o.crew.Workers == 0 || o.detach {
+				if c.IsSet("sandbox") {
+					return app.Usage("--sandbox is for workers in this process, and there are none: --sandbox-min goes with the jobs to those elsewhere")
+				}
+				o.job.Sandbox = o.crew.Host.Job()
+			}
 			if o.job.Pool != "" {
 				o.crew.Pools = []string{o.job.Pool}
 			}
@@ -89,6 +98,15 @@ func runRun(ctx context.Context, o runOptions) error {
 	}
 	jobs, err := o.jobs(ctx, p)
 	if err != nil {
+		return err
+	}
+	if err := p.Direct(o.crew.Host.File); err != nil && o.inPlace {
+		return app.Usage("--in-place: %w", err)
+	}
+	if err := o.crew.Ready(os.Stderr); err != nil {
+		return err
+	}
+	if err := o.crew.Takes(jobs, o.conn.URL == ""); err != nil {
 		return err
 	}
 	return o.with(ctx, func(s *session) error {
@@ -210,7 +228,7 @@ func finish(shift *app.Shift) error {
 		case <-tick.C:
 		}
 		if n := shift.Busy(); n > 0 {
-			fmt.Fprintf(os.Stderr, "finishing %s of other runs; Ctrl-C hands them back\n", english.Plural(n, "job", ""))
+			app.Note(os.Stderr, "finishing %s of other runs; Ctrl-C hands them back", english.Plural(n, "job", ""))
 			return <-done
 		}
 	}
@@ -248,7 +266,7 @@ func (s *session) footer(w io.Writer, run string, entries []board.Entry, begun t
 	if quiet {
 		return
 	}
-	fmt.Fprintf(w, "%s in %s; run %s\n", counts(entries), span(time.Since(begun)), run)
+	app.Note(w, "%s in %s; run %s", counts(entries), span(time.Since(begun)), run)
 	unfinished := false
 	for _, e := range entries {
 		switch {
@@ -259,7 +277,7 @@ func (s *session) footer(w io.Writer, run string, entries []board.Entry, begun t
 			if len(e.Reasons) > 0 {
 				why = e.Reasons[len(e.Reasons)-1]
 			}
-			fmt.Fprintf(w, "  %s %s %s: %s\n", e.State, short(e.ID), app.Field(e.Title, 60), app.Field(why, 200))
+			app.Note(w, "  %s %s %s: %s", e.State, short(e.ID), app.Field(e.Title, 60), app.Field(why, 200))
 		}
 	}
 	last := roots(entries)
@@ -267,10 +285,10 @@ func (s *session) footer(w io.Writer, run string, entries []board.Entry, begun t
 		return
 	}
 	if unfinished {
-		fmt.Fprintf(w, "what has not ended stays on the board: %s goes on, %s ends it\n", s.command("serve"), s.command("kill", short(run)))
+		app.Note(w, "what has not ended stays on the board: %s goes on, %s ends it", s.command("serve"), s.command("kill", short(run)))
 		return
 	}
-	fmt.Fprintf(w, "kept in %s; look closer: %s\n", s.kept(), s.command("show", short(last[len(last)-1].ID)))
+	app.Note(w, "kept in %s; look closer: %s", s.kept(), s.command("show", short(last[len(last)-1].ID)))
 }
 
 // kept says where the board is.

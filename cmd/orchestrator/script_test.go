@@ -3,6 +3,8 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,7 +27,10 @@ func TestMain(m *testing.M) {
 
 // TestScripts runs the programs through their command lines: a script a file, its reason on top.
 //
+// In the folder gate, which commands of agents can read, a script puts what they wait for.
+//
 //	code N COMMAND…           exits with N
+//	poor N COMMAND…           exits with N where no namespaces are to be had, so that the best rungs are not
 //	until PATTERN COMMAND…    is run again until its output matches, for 20 s
 //	never PATTERN FILE        no line of a file (which may be missing) matches
 //	field VAR FILE PATTERN    puts the first group of the first match into a variable, waiting up to 20 s for it
@@ -40,21 +45,34 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("XDG_DATA_HOME", filepath.Join(env.WorkDir, "home", "data"))
 			env.Setenv("XDG_CACHE_HOME", filepath.Join(env.WorkDir, "home", "cache"))
+			env.Setenv("XDG_CONFIG_HOME", env.WorkDir+"-xdg") // beside the folders that scripts work on
 			env.Setenv("MUSTER_LEASE", "2s")
 			env.Setenv("MUSTER_BEAT", "500ms")
 			env.Setenv("TERM", "dumb")
-			return nil
+			gate := filepath.Join(env.WorkDir, "gate")
+			return errors.Join(os.Mkdir(gate, 0o755), weakest(filepath.Join(env.WorkDir+"-xdg", "muster"), gate))
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "long" {
+			switch cond {
+			case "long":
 				return !testing.Short(), nil
+			case "proxy": // commands can have a network of their own here
+				_, err := sandbox.Check(sandbox.Policy{Min: "full-no-proc", Network: "proxy", Proxy: func(c net.Conn) { c.Close() }})
+				return err == nil, nil
 			}
 			return false, errors.New("unknown condition")
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"code": cmdCode, "until": cmdUntil, "never": cmdNever, "field": cmdField, "gone": cmdGone, "big": cmdBig, "expand": cmdExpand, "worker-binary": cmdWorker,
+			"code": cmdCode, "poor": cmdPoor, "until": cmdUntil, "never": cmdNever, "field": cmdField, "gone": cmdGone, "big": cmdBig, "expand": cmdExpand, "worker-binary": cmdWorker,
 		},
 	})
+}
+
+// weakest configures that any rung will do, since what a test tells is not of the machine that it runs on, and that commands see a folder:
+// the one thing outside their workspace by which a test can tell them to go on.
+func weakest(dir, gate string) error {
+	text := fmt.Sprintf("sandbox: {mode: auto, min: limits, readable: [%q]}\n", gate)
+	return errors.Join(os.MkdirAll(dir, 0o700), os.WriteFile(filepath.Join(dir, "config.yaml"), []byte(text), 0o600))
 }
 
 func cmdCode(ts *testscript.TestScript, neg bool, args []string) {
@@ -74,6 +92,22 @@ func cmdCode(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// poverty runs its arguments in a user namespace in which no other can be made, without the rights to make any other kind.
+const poverty = `echo 0 >/proc/sys/user/max_user_namespaces && exec setpriv --bounding-set=-all --inh-caps=-all --ambient-caps=-all --no-new-privs "$0" "$@"`
+
+func cmdPoor(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: poor N COMMAND…")
+	}
+	program, err := exec.LookPath("unshare")
+	ts.Check(err)
+	if exec.Command(program, "-Ur", "true").Run() != nil { // then the machine is poor enough as it is, but for root
+		cmdCode(ts, neg, append([]string{args[0], "setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs"}, args[1:]...))
+		return
+	}
+	cmdCode(ts, neg, append([]string{args[0], program, "-Ur", "sh", "-c", poverty}, args[1:]...))
 }
 
 // poll asks cond every 100 ms until it holds, for at most limit.

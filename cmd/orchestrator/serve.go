@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 
 	"github.com/urfave/cli/v2"
 
@@ -28,8 +29,9 @@ func newServe() *cli.Command {
 		UsageText: `orchestrator serve
 orchestrator serve --slots 0                       (the server only)
 orchestrator serve --connect nats://host:4222      (a board on another server)`,
-		Description: `Prints how workers connect, then works until SIGINT, SIGTERM or SIGHUP: the first hands back what runs and stops, the second ends at once.`,
-		Flags: boardFlags(append(app.CrewFlags(),
+		Description: `Its workers start only where commands can be confined at --sandbox-min (full) or better; orchestrator doctor tells what a
+machine has. Prints how workers connect, then works until SIGINT, SIGTERM or SIGHUP: the first hands back what runs and stops, the second ends at once.`,
+		Flags: boardFlags(append(app.CrewFlags("required"),
 			&cli.StringSliceFlag{Name: "pool", Usage: "`POOL` that its workers serve; may be repeated (default: default)"},
 			app.JSONFlag())...),
 		Action: func(c *cli.Context) error {
@@ -37,7 +39,7 @@ orchestrator serve --connect nats://host:4222      (a board on another server)`,
 			if err != nil {
 				return err
 			}
-			w, err := app.CrewOf(c)
+			w, err := app.CrewOf(c, "required")
 			if err != nil {
 				return err
 			}
@@ -51,6 +53,9 @@ orchestrator serve --connect nats://host:4222      (a board on another server)`,
 }
 
 func runServe(ctx context.Context, o serveOptions) error {
+	if err := o.crew.Ready(os.Stderr); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	return o.with(ctx, func(s *session) error {
@@ -83,7 +88,7 @@ func (s *session) announce(c app.Crew) error {
 	}
 	text := fmt.Sprintf("board on %s with %d slots here\n", v.URL, v.Slots)
 	if v.NKey != "" {
-		text += fmt.Sprintf("kept in %s\nmore workers on this machine: worker --connect %s --nkey %s%s\n", v.Data, v.URL, quote(v.NKey), s.conn.Settings())
+		text += fmt.Sprintf("kept in %s\nmore workers on this machine: worker --connect %s --nkey %s%s\n", visible(v.Data), v.URL, quote(v.NKey), s.conn.Settings())
 	} else if s.conn.Env {
 		text += fmt.Sprintf("more workers: worker%s, with the same NATS_URL\n", s.conn.Settings())
 	} else {

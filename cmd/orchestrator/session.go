@@ -8,13 +8,17 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	"github.com/rs/zerolog"
 	"github.com/urfave/cli/v2"
 
 	"muster/board"
 	"muster/board/embedded"
+	"muster/budget"
 	"muster/cmd/internal/app"
+	"muster/cmd/internal/config"
 )
 
 // boardOptions are the flags of every command that needs a board.
@@ -26,6 +30,9 @@ type boardOptions struct {
 }
 
 func boardFlags(more ...cli.Flag) []cli.Flag {
+	if !slices.ContainsFunc(more, func(f cli.Flag) bool { return f.Names()[0] == "config" }) {
+		more = append(more, config.FileFlag())
+	}
 	return append(append(more, app.ConnectFlags(5*time.Second)...),
 		&cli.StringFlag{Name: "data", EnvVars: []string{"MUSTER_DATA"}, Usage: "data `FOLDER` of the embedded server (default: the project's, below XDG_DATA_HOME)"},
 		&cli.StringFlag{Name: "dir", Value: ".", Usage: "`FOLDER` that is worked on; its repository names the project"},
@@ -35,7 +42,7 @@ func boardFlags(more ...cli.Flag) []cli.Flag {
 
 func boardOptionsOf(c *cli.Context) (boardOptions, error) {
 	conn, err := app.ConnectionOf(c)
-	conn.Existing = slices.Contains([]string{"list", "show", "logs", "collect", "kill", "watch", "workers"}, c.Command.Name)
+	conn.Existing = slices.Contains([]string{"list", "show", "logs", "collect", "kill", "watch", "workers", "memory"}, c.Command.Name)
 	return boardOptions{conn: conn, dir: c.String("dir"), level: c.String("log-level"), json: c.Bool("json")}, err
 }
 
@@ -135,12 +142,34 @@ func (s *session) where() string {
 	return "--data " + quote(s.Data) + prefix
 }
 
-// quote makes one word of a path for a shell.
+// quote makes one word of a path for a shell. What cannot be seen in it is written as an escape.
 func quote(s string) string {
+	if name := visible(s); name != s {
+		return name
+	}
 	if s != "" && !strings.ContainsAny(s, " \t\n'\"\\$`&|;<>()*?[]#~!{}") {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// visible is a path as it is, or in the $'…' of bash and zsh where it holds what cannot be seen.
+func visible(s string) string {
+	if !strings.ContainsFunc(s, func(r rune) bool { return !unicode.IsPrint(r) || budget.Hidden(r) || r == utf8.RuneError }) {
+		return s
+	}
+	var b strings.Builder
+	for _, c := range []byte(s) {
+		switch {
+		case c == '\'' || c == '\\':
+			b.WriteString(`\` + string(c))
+		case c >= ' ' && c < 0x7f:
+			b.WriteByte(c)
+		default:
+			fmt.Fprintf(&b, `\%03o`, c)
+		}
+	}
+	return "$'" + b.String() + "'"
 }
 
 // findRun returns the whole id of a run that is given whole or by at least six characters of its start or end.

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"muster/board"
+	"muster/board/policy"
 	"muster/cmd/internal/app"
 )
 
@@ -56,6 +57,7 @@ func runShow(ctx context.Context, o showOptions) error {
 		if err != nil {
 			return err
 		}
+		spec = s.Board.Shown(spec)
 		var r board.Result
 		if e.State.Terminal() && e.ResultSeq > 0 {
 			if r, err = s.Board.Collect(ctx, e.ID); err != nil {
@@ -84,10 +86,14 @@ func describe(e board.Entry, spec board.Job, r board.Result, now time.Time) stri
 	line("state", "%s (epoch %d, attempt %d of %d)", e.State, e.Epoch, e.Attempt, e.MaxTries)
 	line("killing", "%s", e.Killing)
 	line("worker", "%s", e.Worker)
+	line("sandbox", "%s", sandboxText(e, spec))
 	line("queue", "%s, %s", e.Pool, e.Priority)
 	line("profile", "%s", e.Profile)
 	line("model", "%s", spec.Model)
 	line("mode", "%s", spec.Mode)
+	if e.State == board.Queued {
+		line("waits", "%s", e.Waits)
+	}
 	line("after", "%s", strings.Join(e.After, " "))
 	for _, t := range []struct {
 		name string
@@ -118,6 +124,19 @@ func describe(e board.Entry, spec board.Job, r board.Result, now time.Time) stri
 		line("", "orchestrator collect %s", short(e.ID))
 	}
 	return b.String()
+}
+
+// sandboxText is how the job's commands are confined, and what it asks for.
+func sandboxText(e board.Entry, spec board.Job) string {
+	text := e.Sandbox
+	if text == policy.Off {
+		text = "OFF: its commands are not confined"
+	}
+	asked, err := json.Marshal(spec.Sandbox)
+	if err == nil && !spec.Sandbox.IsZero() {
+		text = strings.TrimPrefix(text+", asks for "+plainJSON(string(asked)), ", ")
+	}
+	return text
 }
 
 func baseText(b board.Base) string {

@@ -30,6 +30,7 @@ type submission struct {
 	quiet   bool      // nothing is told but what a person must know
 	job     board.Job // model, profile, mode, caps, title, pool for every job
 	model   string    // for jobs that name none
+	project string    // as it was given
 }
 
 func submissionFlags() []cli.Flag {
@@ -42,12 +43,13 @@ func submissionFlags() []cli.Flag {
 		&cli.StringFlag{Name: "caps", Usage: "limits of the tools, `KEY=VALUE,…`, such as preset=compact,grep_matches=100; they win over a plan's"},
 		&cli.StringFlag{Name: "title", Usage: "of the job on the board"},
 		&cli.StringFlag{Name: "pool", Usage: "of the workers that may do it (default: default)"},
+		projectFlag(),
 		&cli.BoolFlag{Name: "in-place", Usage: "work on the folder itself instead of a private copy of it; nothing protects your files then"},
 	}
 }
 
 func submissionOf(c *cli.Context) (submission, error) {
-	s := submission{plan: c.String("plan"), inPlace: c.Bool("in-place"), model: c.String("model")}
+	s := submission{plan: c.String("plan"), inPlace: c.Bool("in-place"), model: c.String("model"), project: c.String("project")}
 	s.job = board.Job{Profile: c.String("profile"), Mode: c.String("mode"), Title: c.String("title"), Pool: c.String("pool")}
 	if s.job.Mode != "" && !slices.Contains(tools.Modes(), s.job.Mode) {
 		return s, app.Usage("--mode %q: there are %s", s.job.Mode, strings.Join(tools.Modes(), ", "))
@@ -186,16 +188,20 @@ func (s submission) settle(j *board.Job, profiles []agents.Profile) error {
 
 // submit puts what the jobs need beside them into the artifact store, and the jobs on the board. What their copy of the folder does not hold is said.
 func (s *session) submit(ctx context.Context, sub submission, jobs []board.Job) ([]board.Entry, leftOut, error) {
+	project, err := s.project.Memories(ctx, sub.project)
+	if err != nil {
+		return nil, leftOut{}, err
+	}
 	base, out, err := s.base(ctx, sub)
 	if err != nil {
 		return nil, out, err
 	}
 	if text := out.text(); text != "" {
-		fmt.Fprintln(os.Stderr, text)
+		app.Note(os.Stderr, "%s", text)
 	}
 	scripts := map[string]string{}
 	for i := range jobs {
-		jobs[i].Base = base
+		jobs[i].Base, jobs[i].Project = base, project
 		file := llm.ScriptFile(jobs[i].Model)
 		if file == "" {
 			continue
@@ -240,7 +246,7 @@ func (s *session) base(ctx context.Context, sub submission) (board.Base, leftOut
 	}
 	if !sub.quiet {
 		patience := time.AfterFunc(slowCopy, func() {
-			fmt.Fprintf(os.Stderr, "making the private copy of %s that jobs work on; it is large\n", app.Field(dir, 200))
+			app.Note(os.Stderr, "making the private copy of %s that jobs work on; it is large", app.Field(dir, 200))
 		})
 		defer patience.Stop()
 	}
@@ -278,5 +284,5 @@ func (s *session) snapshot(ctx context.Context, dir string) (board.Base, leftOut
 	if err != nil {
 		return board.Base{}, leftOut{}, fmt.Errorf("store it: %w", err)
 	}
-	return board.Base{Commit: snap.Commit, Pack: pack, Origin: app.Origin(dir)}, leftOutOf(snap.Left), nil
+	return board.Base{Commit: snap.Commit, Pack: pack, Origin: s.project.Origin()}, leftOutOf(snap.Left), nil
 }

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"slices"
 
@@ -10,6 +9,7 @@ import (
 
 	"muster/board"
 	"muster/cmd/internal/app"
+	"muster/cmd/internal/config"
 )
 
 type submitOptions struct {
@@ -23,7 +23,7 @@ func newSubmit() *cli.Command {
 		UsageText: `orchestrator submit --plan plan.yaml --connect nats://host:4222
 orchestrator submit "review the error handling" --model script:turns.json --json`,
 		Description: "Prints the id of each job. Workers that serve the board do them: orchestrator serve, or worker --connect.",
-		Flags:       boardFlags(append(submissionFlags(), app.JSONFlag())...),
+		Flags:       boardFlags(append(append(submissionFlags(), config.JobFlags()...), app.JSONFlag())...),
 		Action: func(c *cli.Context) error {
 			b, err := boardOptionsOf(c)
 			if err != nil {
@@ -32,6 +32,9 @@ orchestrator submit "review the error handling" --model script:turns.json --json
 			sub, err := submissionOf(c)
 			if err != nil {
 				return err
+			}
+			if sub.job.Sandbox, err = config.JobAskedBy(c); err != nil {
+				return app.Usage("%w", err)
 			}
 			return runSubmit(c.Context, submitOptions{b, sub})
 		},
@@ -65,7 +68,7 @@ func runSubmit(ctx context.Context, o submitOptions) error {
 			return err
 		}
 		if ws, err := s.Board.Workers(ctx); err == nil && !slices.ContainsFunc(ws, func(w board.WorkerInfo) bool { return w.Slots > 0 }) {
-			fmt.Fprintf(os.Stderr, "no worker serves this board now; %s starts some\n", s.command("serve"))
+			app.Note(os.Stderr, "no worker serves this board now; %s starts some", s.command("serve"))
 		}
 		return nil
 	})

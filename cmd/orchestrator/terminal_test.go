@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
@@ -28,8 +29,11 @@ func program(t *testing.T, args ...string) *exec.Cmd {
 	if err := os.Symlink(exe, name); err != nil {
 		t.Fatal(err)
 	}
+	if err := weakest(filepath.Join(home, "config", "muster"), t.TempDir()); err != nil {
+		t.Fatal(err)
+	}
 	c := exec.Command(name, args...)
-	c.Env = append(os.Environ(), "XDG_DATA_HOME="+home+"/data", "XDG_CACHE_HOME="+home+"/cache", "TERM=xterm", "NO_COLOR=1", "MUSTER_LEASE=2s", "MUSTER_BEAT=500ms")
+	c.Env = append(os.Environ(), "XDG_CONFIG_HOME="+home+"/config", "XDG_DATA_HOME="+home+"/data", "XDG_CACHE_HOME="+home+"/cache", "TERM=xterm", "NO_COLOR=1", "MUSTER_LEASE=2s", "MUSTER_BEAT=500ms")
 	return c
 }
 
@@ -107,6 +111,12 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	}
 	send(owner, syscall.SIGSTOP)
 	defer send(owner, syscall.SIGCONT)
+	if !poll(20*time.Second, func() bool {
+		b, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", owner.Process.Pid))
+		return err == nil && strings.Contains(string(b), ") T ")
+	}) {
+		t.Fatal("the first process does not stand still")
+	}
 	ended := make(chan error, 1)
 	go func() { ended <- other.Wait() }()
 	send(other, syscall.SIGINT)

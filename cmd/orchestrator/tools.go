@@ -11,11 +11,14 @@ import (
 
 	"muster/budget"
 	"muster/cmd/internal/app"
+	"muster/cmd/internal/config"
 	"muster/tools"
 )
 
 type toolsOptions struct {
 	json bool
+	dir  string
+	file string // of the configuration
 	mode string
 	caps budget.Choice
 }
@@ -51,12 +54,14 @@ func newTools() *cli.Command {
 orchestrator tools --mode plan
 orchestrator tools --json | jq '.tools[].name'`,
 		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "dir", Value: ".", Usage: "as an agent on this `FOLDER` sees them: skill is there only where a skill is"},
+			config.FileFlag(),
 			&cli.StringFlag{Name: "mode", Value: "goal", Usage: "as an agent in this mode sees them: " + strings.Join(tools.Modes(), ", ")},
 			&cli.StringFlag{Name: "caps", Usage: "as an agent with these limits sees them, `KEY=VALUE,…`"},
 			app.JSONFlag(),
 		},
 		Action: func(c *cli.Context) error {
-			o := toolsOptions{json: c.Bool("json"), mode: c.String("mode")}
+			o := toolsOptions{json: c.Bool("json"), dir: c.String("dir"), file: c.String("config"), mode: c.String("mode")}
 			if !slices.Contains(tools.Modes(), o.mode) {
 				return app.Usage("--mode %q: there are %s", o.mode, strings.Join(tools.Modes(), ", "))
 			}
@@ -77,6 +82,20 @@ func runTools(o toolsOptions) error {
 	list, err := tools.Catalog(caps, o.mode)
 	if err != nil {
 		return err
+	}
+	found, _, err := discover(o.dir)
+	if err != nil {
+		return err
+	}
+	f, err := config.ReadFile(o.file)
+	if err != nil {
+		return app.Usage("%w", err)
+	}
+	if f.Search == (config.Search{}) {
+		list = slices.DeleteFunc(list, func(t tools.Tool) bool { return t.Name == "web_search" })
+	}
+	if len(found) == 0 {
+		list = slices.DeleteFunc(list, func(t tools.Tool) bool { return t.Name == "skill" })
 	}
 	t, err := tableOf(list)
 	if err != nil {

@@ -54,14 +54,16 @@ func (v *view) apply(e board.Entry) {
 	old, known := v.entries[e.ID]
 	v.entries[e.ID] = e
 	v.dirty = true
-	if v.size == nil && (!known || old.State != e.State || old.Epoch != e.Epoch) {
-		fmt.Fprintln(v.w, changeLine(e, time.Now()))
+	if v.size == nil && (!known || old.State != e.State || old.Epoch != e.Epoch || old.Waits != e.Waits) {
+		app.Note(v.w, "%s", changeLine(e, time.Now()))
 	}
 }
 
 func changeLine(e board.Entry, now time.Time) string {
-	text := fmt.Sprintf("%s  %-8s %s  %s", e.Updated.Local().Format(time.TimeOnly), e.State, short(e.ID), app.Field(e.Title, 60))
+	text := fmt.Sprintf("%s  %-8s %s  %s", e.Updated.Local().Format(time.TimeOnly), e.State, short(e.ID), unconfined(e)+app.Field(e.Title, 60))
 	switch {
+	case e.State == board.Queued && e.Waits != "":
+		text += "  waits for a worker: " + app.Field(e.Waits, 200)
 	case e.State.Terminal():
 		text += fmt.Sprintf("  (%s)", elapsed(e, now))
 		if e.State != board.Done && len(e.Reasons) > 0 {

@@ -109,8 +109,12 @@ jobs:
     steps: [{tool: run_command, args: {command: "until test -e ` + "$GO" + `; do sleep 0.1; done", timeout_secs: 60}}]
     env: {GO: GOFILE}
 `})
-	data, goFile, plan := filepath.Join(dir, "data"), filepath.Join(dir, "go"), filepath.Join(dir, "plan.yaml")
+	gate, config := t.TempDir(), t.TempDir()
+	data, goFile, plan := filepath.Join(dir, "data"), filepath.Join(gate, "go"), filepath.Join(dir, "plan.yaml")
 	text, err := os.ReadFile(plan)
+	if err == nil {
+		err = weakest(config, gate)
+	}
 	if err == nil {
 		err = os.WriteFile(plan, bytes.ReplaceAll(text, []byte("GOFILE"), []byte(goFile)), 0o600)
 	}
@@ -129,7 +133,7 @@ jobs:
 		return c, address
 	}
 	owner, address := serve()
-	c := program(t, "run", "--plan", plan, "--dir", dir, "--connect", address, "--nkey", filepath.Join(data, "user.nk"), "--workers", "1", "--log-level", "info")
+	c := program(t, "run", "--plan", plan, "--dir", dir, "--connect", address, "--nkey", filepath.Join(data, "user.nk"), "--workers", "1", "--log-level", "info", "--config", filepath.Join(config, "config.yaml"))
 	f, err := pty.StartWithSize(c, &pty.Winsize{})
 	if err != nil {
 		t.Fatal(err)

@@ -31,7 +31,7 @@ orchestrator workers --connect nats://host:4222 --json`,
 }
 
 func runWorkers(ctx context.Context, o boardOptions) error {
-	head := []string{"WORKER", "HOST", "PID", "VERSION", "POOLS", "RUNNING", "SLOTS", "WAITING", "SANDBOX", "UP", "JOBS"}
+	head := []string{"WORKER", "HOST", "PID", "VERSION", "POOLS", "RUNNING", "SLOTS", "WAITING", "SANDBOX", "KILL", "MEMORY", "OPEN", "UP", "JOBS"}
 	err := o.with(ctx, func(s *session) error {
 		ws, err := s.Board.Workers(ctx)
 		if err != nil {
@@ -56,7 +56,8 @@ func runWorkers(ctx context.Context, o boardOptions) error {
 			}
 			rows = append(rows, []string{
 				app.Field(w.ID, 40), app.Field(w.Host, 30), strconv.Itoa(w.PID), app.Field(w.Version, 30), app.Field(strings.Join(w.Pools, ","), 40),
-				strconv.Itoa(len(w.Running) - waiting), strconv.Itoa(w.Slots), strconv.Itoa(waiting), app.Field(w.Sandbox, 20), span(time.Since(w.Started)), app.Field(strings.Join(jobs, " "), 120),
+				strconv.Itoa(len(w.Running) - waiting), strconv.Itoa(w.Slots), strconv.Itoa(waiting), dash(app.Field(w.Sandbox.Rung, 20)), dash(app.Field(w.Sandbox.Kill, 20)),
+				dash(app.Field(w.Sandbox.Memory, 20)), dash(app.Field(strings.Join(w.Sandbox.Open, ","), 80)), span(time.Since(w.Started)), app.Field(strings.Join(jobs, " "), 120),
 			})
 		}
 		return s.out.Table(head, rows)

@@ -31,10 +31,11 @@ func newProgram() *cli.App {
 		UsageText: `worker --connect nats://host:4222
 worker --connect nats://host:4222 --slots 8 --pool gpu --pool default
 worker --connect nats://127.0.0.1:PORT --nkey DATA/user.nk     (orchestrator serve prints this line)`,
-		Description: `The first SIGINT, SIGTERM or SIGHUP hands back what runs and stops, within 20 s; the second ends at once.
+		Description: `Starts only where commands can be confined at --sandbox-min (full) or better; orchestrator doctor tells what a machine has.
+The first SIGINT, SIGTERM or SIGHUP hands back what runs and stops, within 20 s; the second ends at once.
 
 Exit codes: 0 stopped as asked, 1 failed, 2 usage, 5 cannot connect, 129, 130 or 143 ended at once.`,
-		Flags: append(append(app.ConnectFlags(30*time.Second), app.CrewFlags()...),
+		Flags: append(append(app.ConnectFlags(30*time.Second), app.CrewFlags("required")...),
 			&cli.StringSliceFlag{Name: "pool", Usage: "`POOL` whose jobs it does; may be repeated (default: default)"},
 			&cli.StringFlag{Name: "name", Usage: "shown on the board (default: the host's name)"},
 			&cli.StringFlag{Name: "cache", Usage: "`FOLDER` of snapshots and workspaces (default: muster in the user's cache folder)"},
@@ -50,7 +51,10 @@ Exit codes: 0 stopped as asked, 1 failed, 2 usage, 5 cannot connect, 129, 130 or
 			if o.conn, err = app.ConnectionOf(c); err != nil {
 				return err
 			}
-			if o.crew, err = app.CrewOf(c); err != nil {
+			if o.conn.URL == "" {
+				return app.Usage("which server? give --connect nats://HOST or set NATS_URL")
+			}
+			if o.crew, err = app.CrewOf(c, "required"); err != nil {
 				return err
 			}
 			if o.crew.Slots == 0 {
@@ -67,6 +71,9 @@ func runWorker(ctx context.Context, o workerOptions) error {
 	if err != nil {
 		return err
 	}
+	if err := o.crew.Ready(os.Stderr); err != nil {
+		return err
+	}
 	link, err := o.conn.Open(ctx, app.Project{}, log, nil)
 	if err != nil {
 		return err
@@ -77,8 +84,8 @@ func runWorker(ctx context.Context, o workerOptions) error {
 	if err != nil {
 		return errors.Join(fmt.Errorf("start worker: %w", err), link.Close())
 	}
-	report := sandbox.Probe()
-	log.Info().Str("server", link.Where).Int("slots", o.crew.Slots).Strs("pools", o.crew.Pools).Str("sandbox", report.Kill).
+	found, _ := o.crew.Host.Found() // what is lacking was logged
+	log.Info().Str("server", link.Where).Int("slots", o.crew.Slots).Strs("pools", o.crew.Pools).Str("sandbox", found.Rung).
 		Str("version", app.Version()).Msg("working")
 	<-ctx.Done()
 	log.Info().Msg("stopping: handing back what runs")

@@ -2,11 +2,8 @@ package sandbox
 
 import (
 	"errors"
-	"io"
 	"math/rand/v2"
 	"os"
-	"os/signal"
-	"runtime"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -16,101 +13,129 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// The names under which this program re-executes itself.
-const (
-	initName     = "muster-sandbox-init"
-	selfTestName = "muster-sandbox-selftest"
-)
-
-// sockFD is where an init finds its socket.
-const sockFD = 3
-
-// dispatched says that Main was called: without it a re-executed program would be the whole program again.
-var dispatched atomic.Bool
-
-// Main must be the first call of every main and TestMain whose program starts commands: the program re-executes itself as the
-// init of a command's process tree; there Main never returns.
-func Main() {
-	dispatched.Store(true)
-	if len(os.Args) == 0 {
-		return
-	}
-	switch os.Args[0] {
-	case initName:
-		syscall.Exit(runInit()) // at once: os.Exit waits a second under the race detector
-	case selfTestName:
-		syscall.Exit(runSelfTest(os.Args[1:]))
-	}
-}
-
 // reaper is an init: the parent of a command and of every orphan below it.
 type reaper struct {
-	rung  rung
-	main  int         // the command
-	pidfd int         // of the command, -1 where the kernel has none
-	asked atomic.Bool // the worker's side of the socket has ended
+	box   boxSpec
+	main  int                    // the command
+	pidfd int                    // of the command, -1 where the kernel has none
+	asked atomic.Bool            // the worker's side of the socket has ended, or a limit was passed
+	limit atomic.Pointer[string] // which
 }
 
 // runInit is the whole life of an init; the result is its exit status, which nobody needs.
 func runInit() int {
-	closeOnExec()
-	sock := fdConn(sockFD)
-	s, err := readSpec(sock)
-	if err != nil {
+	sock := become()
+	_ = unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	body, fds, err := readFrame(sock)
+	closeAll(fds)
+	r := &reaper{pidfd: -1}
+	if err != nil || decode(body, &r.box) != nil {
 		return 1
 	}
-	r := &reaper{rung: s.rung}
+	stage, err := r.prepare(sock, body)
+	if err != nil {
+		_ = tell(sock, failure(err))
+		return 1
+	}
+	body, fds, err = readFrame(sock)
+	if err != nil {
+		return 0 // a spare that nobody needed
+	}
 	begun := time.Now()
-	at, err := r.setUp(s)
+	go r.watch(sock)
+	err = sendFrame(stage, body, fds...)
+	closeAll(fds) // the command alone holds its streams now
 	if err == nil {
-		begun = time.Now()
-		at, err = r.launch(s)
+		err = verdictOf(stage)
 	}
 	if err != nil {
-		var no syscall.Errno
-		if !errors.As(err, &no) {
-			no = syscall.EIO
-		}
-		_, _ = sock.Write(message{kind: failed, errno: uint32(no)}.encode(at))
+		_ = tell(sock, failure(err))
 		return 1
 	}
-	// The command alone holds its streams and its folder now.
-	_ = unix.Dup3(0, 1, 0)
-	_ = unix.Dup3(0, 2, 0)
-	_ = unix.Chdir("/")
-	if _, err := sock.Write(message{kind: started, pid: uint32(r.main)}.encode("")); err != nil {
-		r.asked.Store(true)
+	if tell(sock, message{kind: started, pid: r.main}) != nil {
+		r.end("")
 	}
-	go r.watch(sock)
-
-	status := r.awaitCommand()
-	m := message{kind: finished, status: uint32(status), nanos: uint64(time.Since(begun))}
-	if r.asked.Load() {
-		m.killed = 1
+	if r.box.layers.has(layerLimits) {
+		go r.guard(begun)
 	}
-	left, survivors := r.endRest()
-	m.left, m.survivors = uint32(left), uint32(survivors)
-	_, _ = sock.Write(m.encode(""))
+	status, cpu := r.awaitCommand()
+	m := message{kind: finished, status: uint32(status), nanos: int64(time.Since(begun)), killed: r.asked.Load()}
+	m.left, m.survivors = r.endRest()
+	if m.text = r.box.limitOf(status, cpu); r.limit.Load() != nil {
+		m.text = *r.limit.Load()
+	}
+	_ = tell(sock, m)
 	return 0
 }
 
-// setUp makes the rung around this process. The text says at what it failed.
-func (r *reaper) setUp(s spec) (string, error) {
-	unix.Umask(0o022) // the same modes on every machine
-	// Every signal is caught and dropped: what the command's tree sends to its init does not end it, and at exec a caught
-	// signal, unlike an ignored one that the worker may have inherited, is back at its default.
-	signal.Notify(make(chan os.Signal, 1))
-	if r.rung != pidns {
-		return "become a subreaper", unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+// verdictOf waits until the stage has become the command, or says why it did not.
+func verdictOf(stage fdSocket) error {
+	_, _, err := expect(stage, started) // never said: at exec the socket just ends
+	if errors.Is(err, errEnded) || errors.Is(err, unix.ECONNRESET) {
+		return nil
 	}
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return "make the mounts private", err
+	return err
+}
+
+// prepare makes what a command needs before it is known, and starts the stage that will become it.
+func (r *reaper) prepare(sock fdSocket, body []byte) (stage fdSocket, err error) {
+	unix.Umask(0o022)
+	l := r.box.layers
+	switch {
+	case !l.has(layerPID):
+		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+			return -1, at("become a subreaper", err)
+		}
+	case l.has(layerProc):
+		if !l.has(layerMount) {
+			if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+				return -1, at("make the mounts private", err)
+			}
+		}
+		if err := mountProc(); err != nil {
+			return -1, err
+		}
+		raisePIDs()
+		if os.Geteuid() == 0 {
+			if err := shieldProc(); err != nil {
+				return -1, err
+			}
+		}
 	}
-	if err := unix.Mount("proc", "/proc", "proc", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, ""); err != nil {
-		return "mount /proc", err
+	own, err := unix.PidfdOpen(os.Getpid(), 0)
+	if err != nil {
+		return -1, at("open a pidfd", err)
 	}
-	raisePIDs()
-	return "", nil
+	defer unix.Close(own)
+	exe := selfExe
+	if l.has(layerMount) {
+		exe = hiddenExe
+	}
+	pid, fd, err := helper(exe, stageName, inherited, &syscall.SysProcAttr{PidFD: &r.pidfd})
+	if err != nil {
+		return -1, at("start a stage", err)
+	}
+	r.main = pid
+	if err := sendFrame(fdSocket(fd), body); err != nil {
+		return -1, at("talk to a stage", err)
+	}
+	return fdSocket(fd), tell(sock, message{kind: ready}, own)
+}
+
+// shieldProc keeps a command of uid 0 from what the host's root may do there: without capabilities that is still its files.
+func shieldProc() error {
+	for _, name := range []string{"sys", "sysrq-trigger", "irq", "bus", "fs", "acpi", "scsi", "mtrr", "kcore", "kmsg", "keys", "key-users", "timer_list", "sched_debug", "latency_stats"} {
+		name = "/proc/" + name
+		err := unix.Mount(name, name, "", unix.MS_BIND, "")
+		if err == nil {
+			const shut = unix.MS_RDONLY | unix.MS_NOSUID | unix.MS_NODEV | unix.MS_NOEXEC
+			err = unix.Mount("", name, "", unix.MS_REMOUNT|unix.MS_BIND|shut, "")
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
+			return at("shut "+name, err)
+		}
+	}
+	return nil
 }
 
 // raisePIDs has the namespace number its processes from high up, where the host has none, so that a number that a command
@@ -136,46 +161,21 @@ func raisePIDs() {
 	_ = os.WriteFile("/proc/sys/kernel/ns_last_pid", []byte(next), 0)
 }
 
-// launch starts the command from a thread whose mask and capabilities are as a command should find them.
-func (r *reaper) launch(s spec) (string, error) {
-	if err := unix.Chdir(s.dir); err != nil {
-		return "enter the folder " + strconv.Quote(clipText(s.dir)), err
-	}
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	var none unix.Sigset_t
-	if err := unix.PthreadSigmask(unix.SIG_SETMASK, &none, nil); err != nil {
-		return "clear the signal mask", err
-	}
-	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil && !errors.Is(err, unix.EINVAL) {
-		return "drop capabilities", err
-	}
-	r.pidfd = -1
-	pid, err := syscall.ForkExec(s.path, s.args, &syscall.ProcAttr{
-		Env: s.env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, PidFD: &r.pidfd},
-	})
-	if err != nil {
-		return "execute it in " + strconv.Quote(clipText(s.dir)), err
-	}
-	r.main = pid
-	return "", nil
-}
-
-func clipText(s string) string {
-	const most = 1000 // a message's text is bounded
-	if len(s) > most {
-		return s[:most] + "…"
-	}
-	return s
-}
-
 // watch waits for the end of the socket and then kills the command; endRest sees to the others.
-func (r *reaper) watch(sock fdConn) {
+func (r *reaper) watch(sock fdSocket) {
 	var b [1]byte
 	for {
-		if _, err := sock.Read(b[:]); err != nil {
+		if n, _, err := sock.recv(b[:], nil); err != nil || n == 0 {
 			break
 		}
+	}
+	r.end("")
+}
+
+// end kills the command, for the limit that it passed or because it was asked to.
+func (r *reaper) end(limit string) {
+	if limit != "" {
+		r.limit.CompareAndSwap(nil, &limit)
 	}
 	r.asked.Store(true)
 	if r.pidfd < 0 || unix.PidfdSendSignal(r.pidfd, unix.SIGKILL, nil, 0) != nil {
@@ -184,15 +184,18 @@ func (r *reaper) watch(sock fdConn) {
 }
 
 // awaitCommand reaps orphans until the command itself ends.
-func (r *reaper) awaitCommand() syscall.WaitStatus {
+// It returns the CPU time of the command too, and of what it waited for.
+func (r *reaper) awaitCommand() (syscall.WaitStatus, time.Duration) {
 	for {
 		var ws syscall.WaitStatus
-		pid, err := syscall.Wait4(-1, &ws, 0, nil)
-		if err == nil && pid == r.main {
-			return ws
-		}
-		if err != nil && !errors.Is(err, syscall.EINTR) {
-			return syscall.WaitStatus(unix.SIGKILL) // no child at all: cannot happen while the command is unreaped
+		var used syscall.Rusage
+		pid, err := syscall.Wait4(-1, &ws, 0, &used)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil: // no child at all: cannot happen while the command is unreaped
+			return syscall.WaitStatus(unix.SIGKILL), 0
+		case pid == r.main:
+			return ws, time.Duration(used.Utime.Nano() + used.Stime.Nano())
 		}
 	}
 }
@@ -208,7 +211,7 @@ func (r *reaper) endRest() (left, survivors int) {
 		}
 		time.Sleep(2 * time.Millisecond)
 	}
-	if r.rung != pidns {
+	if !r.box.layers.has(layerPID) {
 		return sweep()
 	}
 	// Counted before: a parent that dies with its child may still reap it.
@@ -216,13 +219,10 @@ func (r *reaper) endRest() (left, survivors int) {
 	// Atomic: the kernel lets nobody fork between. It spares process 1, this one.
 	_ = unix.Kill(-1, unix.SIGKILL)
 	for {
-		_, err := syscall.Wait4(-1, nil, 0, nil)
-		switch {
-		case err == nil:
-			left++
-		case !errors.Is(err, syscall.EINTR):
+		if _, _, err := wait4(-1); err != nil {
 			return max(left, counted), 0
 		}
+		left++
 	}
 }
 
@@ -240,52 +240,4 @@ func reap() (n int, more bool) {
 			n++
 		}
 	}
-}
-
-// closeOnExec keeps every descriptor from the command that some part of the worker leaked. It does not close them: the runtime
-// has its own among them.
-func closeOnExec() {
-	if unix.CloseRange(sockFD, ^uint(0)>>32, unix.CLOSE_RANGE_CLOEXEC) == nil {
-		return
-	}
-	names, err := os.ReadDir("/proc/self/fd") // a kernel before 5.11
-	if err != nil {
-		return
-	}
-	for _, e := range names {
-		if fd, err := strconv.Atoi(e.Name()); err == nil && fd >= sockFD {
-			unix.CloseOnExec(fd)
-		}
-	}
-}
-
-// fdConn reads and writes a blocking descriptor without the runtime's poller.
-type fdConn int
-
-func (c fdConn) Read(p []byte) (int, error) {
-	for {
-		n, err := unix.Read(int(c), p)
-		switch {
-		case errors.Is(err, unix.EINTR):
-		case err != nil:
-			return 0, err
-		case n == 0:
-			return 0, io.EOF
-		default:
-			return n, nil
-		}
-	}
-}
-
-// Write does not raise SIGPIPE at a worker that is gone: the runtime catches it.
-func (c fdConn) Write(p []byte) (int, error) {
-	done := 0
-	for done < len(p) {
-		n, err := unix.Write(int(c), p[done:])
-		if err != nil && !errors.Is(err, unix.EINTR) {
-			return done, err
-		}
-		done += max(n, 0)
-	}
-	return done, nil
 }

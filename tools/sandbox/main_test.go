@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -18,6 +19,7 @@ const asWorker = "SANDBOX_TEST_WORKER"
 
 func TestMain(m *testing.M) {
 	Main()
+	play()
 	if r := os.Getenv(asWorker); r != "" {
 		os.Exit(beWorker(rung(r)))
 	}
@@ -25,12 +27,15 @@ func TestMain(m *testing.M) {
 }
 
 // path is a command's PATH in these tests.
-var path = "PATH=" + os.Getenv("PATH")
+var pathEnv = "PATH=" + os.Getenv("PATH")
 
 // offered finds what this machine has, once.
 var offered = sync.OnceValues(func() (rs []rung, lacking []string) {
-	for _, r := range []rung{pidns, subreaper} {
-		if _, err := selfTest(r); err != nil {
+	for _, r := range ladder {
+		if r == fullSameUID && os.Geteuid() != 0 {
+			continue // full is that
+		}
+		if _, err := selfTest(layersOf(r, "none")); err != nil {
 			lacking = append(lacking, fmt.Sprintf("rung %s is not to be had here: %v", r, err))
 			continue
 		}
@@ -54,6 +59,37 @@ func rungs(t *testing.T, f func(t *testing.T, r rung)) {
 	}
 }
 
+// trees runs f on a rung of each way to end a tree: with a pid namespace, with Landlock around the init, with nothing.
+func trees(t *testing.T, f func(t *testing.T, r rung)) {
+	t.Helper()
+	rs, _ := offered()
+	for _, r := range []rung{rs[0], landlocked, bare} {
+		if slices.Contains(rs, r) {
+			t.Run(string(r), func(t *testing.T) { f(t, r) })
+		}
+	}
+}
+
+// start starts cmd in a box of its own on rung r, with its folder writable.
+func start(cmd *exec.Cmd, env []string, r rung, writable ...string) (*Process, error) {
+	p := Policy{Writable: writable}
+	if fi, err := os.Stat(cmd.Dir); cmd.Dir != "" && err == nil && fi.IsDir() {
+		p.Writable = append(p.Writable, cmd.Dir)
+	} else if cmd.Dir == "" {
+		cmd.Dir = "/"
+	}
+	b := &Box{policy: p, live: map[*Process]bool{}}
+	if _, err := b.space.open(p, r); err != nil {
+		return nil, err
+	}
+	cmd.Env = env
+	proc, err := b.start(cmd, false, func() { b.Close() })
+	if err != nil {
+		b.Close()
+	}
+	return proc, err
+}
+
 // run is one finished command.
 type run struct {
 	Exit
@@ -63,10 +99,16 @@ type run struct {
 // shell runs a script to its end.
 func shell(t *testing.T, r rung, script string) run {
 	t.Helper()
+	return shellIn(t, r, t.TempDir(), script)
+}
+
+// shellIn runs a script to its end in a folder.
+func shellIn(t *testing.T, r rung, dir, script string) run {
+	t.Helper()
 	var stdout, stderr strings.Builder
 	cmd := exec.Command("bash", "-c", script)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = t.TempDir(), &stdout, &stderr
-	p, err := start(cmd, []string{path}, r)
+	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &stdout, &stderr
+	p, err := start(cmd, []string{pathEnv}, r)
 	if err != nil {
 		t.Fatalf("start: %v", err)
 	}
@@ -111,7 +153,7 @@ func alive(t *testing.T, mark string) int {
 func beWorker(r rung) int {
 	cmd := exec.Command("bash", "-c", os.Getenv("SANDBOX_TEST_SCRIPT"))
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
-	p, err := start(cmd, []string{path}, r)
+	p, err := start(cmd, []string{pathEnv}, r)
 	if err != nil {
 		fmt.Println(err)
 		return 1
@@ -137,7 +179,7 @@ func asNobody(t *testing.T, pattern string) string {
 	}
 	cmd := exec.Command(selfExe, "-test.run", pattern, "-test.v", "-test.timeout", "120s")
 	cmd.Dir = dir
-	cmd.Env = []string{path, "TMPDIR=" + dir, "HOME=" + dir}
+	cmd.Env = []string{pathEnv, "TMPDIR=" + dir, "HOME=" + dir}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -3,6 +3,8 @@ package sandbox
 import (
 	"errors"
 	"fmt"
+	"io"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -13,17 +15,106 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// bare is the rung of policy "off".
-const bare = subreaper
+// space is the worker's end of a holder.
+type space struct {
+	layers layer
+	mu     sync.Mutex // one question at a time
+	conn   connSocket
+	pidfd  int
+}
 
-// selfExe is the running program, also after its file was replaced.
-const selfExe = "/proc/self/exe"
+// open makes a box on rung r; listener is where its commands find the proxy, if they may.
+func (s *space) open(p Policy, r rung) (listener net.Listener, err error) {
+	return s.openLayers(p, layersOf(r, p.Network))
+}
+
+func (s *space) openLayers(p Policy, l layer) (listener net.Listener, err error) {
+	s.layers, s.pidfd = l, -1
+	spec := newBoxSpec(p, l)
+	if s.conn, err = theLauncher.holder(spec); err != nil {
+		return nil, err
+	}
+	over := s.conn.within(handshakeBound)
+	_, fds, err := expect(s.conn, ready)
+	over()
+	if err != nil {
+		_ = s.conn.Close()
+		return nil, err
+	}
+	s.pidfd = fds[0]
+	if len(fds) > 1 {
+		f := os.NewFile(uintptr(fds[1]), "proxy")
+		listener, err = net.FileListener(f)
+		_ = f.Close()
+		if err != nil {
+			s.close()
+			return nil, err
+		}
+	}
+	return listener, nil
+}
+
+// init is the worker's end of a new init.
+func (s *space) init() (connSocket, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	defer s.conn.within(handshakeBound)()
+	defer keepAwake(s.pidfd)()
+	if err := tell(s.conn, message{kind: take}); err != nil {
+		return connSocket{}, fmt.Errorf("talk to the box: %w", err)
+	}
+	_, fds, err := expect(s.conn, given)
+	if err != nil {
+		return connSocket{}, fmt.Errorf("ask the box: %w", err)
+	}
+	return newConn(fds[0])
+}
+
+// close ends the box and whatever lives in it.
+func (s *space) close() (survivors int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pidfd < 0 {
+		return 0
+	}
+	_ = s.conn.CloseWrite()
+	over := s.conn.within(sweepResort)
+	stop := keepAwake(s.pidfd)
+	m, _, err := expect(s.conn, finished)
+	stop()
+	over()
+	if err != nil { // it was ended, or does not answer
+		_ = unix.PidfdSendSignal(s.pidfd, unix.SIGKILL, nil, 0)
+	}
+	if !awaitEnd(s.pidfd, giveUpBound) {
+		m.survivors = max(m.survivors, 1)
+	}
+	_ = s.conn.Close()
+	_ = unix.Close(s.pidfd)
+	s.pidfd = -1
+	return m.survivors
+}
+
+// awaitEnd waits for the end of a process: of the first one of a pid namespace, for the end of all.
+func awaitEnd(pidfd int, bound time.Duration) bool {
+	for until := time.Now().Add(bound); ; {
+		left := time.Until(until)
+		fds := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+		n, err := unix.Poll(fds, int(max(left, 0).Milliseconds()))
+		switch {
+		case n > 0:
+			return true
+		case err != nil && !errors.Is(err, unix.EINTR), left <= 0:
+			return false
+		}
+	}
+}
 
 // tree is the worker's handle on an init and all that is below it.
 type tree struct {
-	rung     rung
-	init     *os.Process
-	sock     *os.File
+	layers   layer
+	conn     connSocket
+	pidfd    int      // of the init
 	session  int      // of the command; in the worker's numbers only without a pid namespace
 	pipes    []uint64 // inodes of the command's pipes, to find what a killed init let go
 	begun    time.Time
@@ -31,96 +122,54 @@ type tree struct {
 	killed   chan struct{}
 }
 
-// start re-executes this program as an init and has it start the command.
-func (t *tree) start(cmd *exec.Cmd, env []string, r rung, st *streams) error {
-	if !dispatched.Load() {
-		return errors.New("sandbox.Main was not called: it must be the first call of main, and of TestMain")
-	}
+// start has an init of the box become the parent of the command.
+func (t *tree) start(s *space, cmd *exec.Cmd, st *streams, self bool) error {
 	dir, err := filepath.Abs(cmd.Dir)
 	if err != nil {
 		return fmt.Errorf("find the working folder: %w", err)
 	}
-	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return fmt.Errorf("make a socket pair: %w", err)
+	spec := commandSpec{dir: dir, path: cmd.Path, args: cmd.Args, env: cmd.Env, self: self}
+	if len(spec.args) == 0 {
+		spec.args = []string{cmd.Path}
 	}
-	theirs := os.NewFile(uintptr(fds[1]), "sandbox-init")
-	if err := unix.SetNonblock(fds[0], true); err != nil { // only then can a read on it have a deadline
-		_ = unix.Close(fds[0])
-		_ = theirs.Close()
-		return fmt.Errorf("make a socket pair: %w", err)
-	}
-	t.sock = os.NewFile(uintptr(fds[0]), "sandbox-worker")
-	t.rung, t.killed, t.begun = r, make(chan struct{}), time.Now()
+	t.layers, t.pidfd, t.killed, t.begun = s.layers, -1, make(chan struct{}), time.Now()
 	t.pipes = st.inodes()
-
-	child := &exec.Cmd{
-		Path: selfExe, Args: []string{initName}, Dir: "/", Env: initEnv,
-		Stdout: st.stdout, Stderr: st.stderr, ExtraFiles: []*os.File{theirs},
-		SysProcAttr: initAttr(r),
+	if t.conn, err = s.init(); err != nil {
+		return err
 	}
-	err = child.Start()
-	_ = theirs.Close()
-	if err != nil {
-		_ = t.sock.Close()
-		return fmt.Errorf("start its init (%s): %w", r, err)
-	}
-	t.init = child.Process
-	args := cmd.Args
-	if len(args) == 0 {
-		args = []string{cmd.Path}
-	}
-	if err := t.handshake(spec{rung: r, dir: dir, path: cmd.Path, args: args, env: env}); err != nil {
-		_ = t.init.Kill()
-		_, _ = t.init.Wait()
-		_ = t.sock.Close()
+	if err := t.handshake(&spec, st); err != nil {
+		if t.pidfd >= 0 {
+			_ = unix.PidfdSendSignal(t.pidfd, unix.SIGKILL, nil, 0)
+			_ = unix.Close(t.pidfd)
+		}
+		_ = t.conn.Close()
 		return err
 	}
 	return nil
 }
 
-// initEnv keeps a short-lived Go program from readying itself for more than it does.
-var initEnv = []string{"GOMAXPROCS=2", "GOGC=off", "GOMEMLIMIT=64MiB", "GOTRACEBACK=none"}
-
-// initAttr has no terminal in any rung: what is typed at the worker's does not reach a command.
-func initAttr(r rung) *syscall.SysProcAttr {
-	a := &syscall.SysProcAttr{Setsid: true}
-	if r != pidns {
-		return a
+func (t *tree) handshake(spec *commandSpec, st *streams) error {
+	defer t.conn.within(handshakeBound)()
+	_, fds, err := expect(t.conn, ready)
+	if err != nil {
+		return err
 	}
-	a.Cloneflags = unix.CLONE_NEWPID | unix.CLONE_NEWNS
-	if uid, gid := os.Geteuid(), os.Getegid(); uid != 0 {
-		a.Cloneflags |= unix.CLONE_NEWUSER
-		a.UidMappings = []syscall.SysProcIDMap{{ContainerID: uid, HostID: uid, Size: 1}}
-		a.GidMappings = []syscall.SysProcIDMap{{ContainerID: gid, HostID: gid, Size: 1}}
-		a.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN} // to mount /proc; the init drops it before the command
-	}
-	return a
-}
-
-func (t *tree) handshake(s spec) error {
-	if err := t.sock.SetDeadline(time.Now().Add(handshakeBound)); err != nil {
-		return fmt.Errorf("talk to its init: %w", err)
-	}
-	defer t.keepAwake()()
-	_, werr := t.sock.Write(s.encode())
-	m, text, err := readMessage(t.sock) // also after a failed write: the init may have said why it left
+	t.pidfd = fds[0]
+	defer keepAwake(t.pidfd)()
+	err = sendFrame(t.conn, encode(spec), int(st.stdin.Fd()), int(st.stdout.Fd()), int(st.stderr.Fd()))
+	m, _, herr := expect(t.conn, started) // also after a failed write: the init may have said why it left
 	switch {
-	case err != nil && werr != nil:
-		return fmt.Errorf("talk to its init: %w", werr)
-	case err != nil:
+	case herr != nil && err != nil:
 		return fmt.Errorf("talk to its init: %w", err)
-	case m.kind == failed:
-		return fmt.Errorf("%s: %w", text, syscall.Errno(m.errno))
-	case m.kind != started:
-		return fmt.Errorf("talk to its init: message %d out of order", m.kind)
+	case errors.Is(herr, io.EOF), errors.Is(herr, errEnded), errors.Is(herr, unix.ECONNRESET):
+		return nil // the command may have run, and ended its init: wait tells that
 	}
-	t.session = int(m.pid)
-	return t.sock.SetDeadline(time.Time{})
+	t.session = m.pid
+	return herr
 }
 
-// keepAwake continues an init that its command stops, before it could say a word or after a kill, until the result is called.
-func (t *tree) keepAwake() (stop func()) {
+// keepAwake continues a helper that its command stops, before it could say a word or after a kill, until the result is called.
+func keepAwake(pidfd int) (stop func()) {
 	beat := time.NewTicker(wakeBeat)
 	over := make(chan struct{})
 	var ended sync.WaitGroup
@@ -128,7 +177,7 @@ func (t *tree) keepAwake() (stop func()) {
 		for {
 			select {
 			case <-beat.C:
-				_ = t.init.Signal(syscall.SIGCONT)
+				_ = unix.PidfdSendSignal(pidfd, unix.SIGCONT, nil, 0)
 			case <-over:
 				return
 			}
@@ -144,65 +193,86 @@ func (t *tree) keepAwake() (stop func()) {
 // kill ends the socket; the init does the rest.
 func (t *tree) kill() {
 	t.killOnce.Do(func() {
-		if c, err := t.sock.SyscallConn(); err == nil {
-			_ = c.Control(func(fd uintptr) { _ = unix.Shutdown(int(fd), unix.SHUT_WR) })
-		}
-		_ = t.init.Signal(syscall.SIGCONT) // a command may have stopped it; wait goes on with that
+		_ = t.conn.CloseWrite()
+		_ = unix.PidfdSendSignal(t.pidfd, unix.SIGCONT, nil, 0) // a command may have stopped it; wait goes on with that
 		close(t.killed)
 	})
 }
 
 var errHeld = errors.New("the kernel does not end a process of the command")
 
-// wait waits for the end of the init, with escalation after a kill, and reads its last message.
+// wait waits for the init's last message, with escalation after a kill.
 func (t *tree) wait() (Exit, error) {
-	gone := make(chan *os.ProcessState, 1)
+	type last struct {
+		message
+		err error
+	}
+	said := make(chan last, 1)
 	go func() {
-		ps, _ := t.init.Wait()
-		gone <- ps
+		m, _, err := expect(t.conn, finished)
+		said <- last{m, err}
 	}()
-	defer t.sock.Close()
+	defer func() {
+		_ = t.conn.Close()
+		_ = unix.Close(t.pidfd)
+	}()
 	resort := sweepResort
-	if t.rung == pidns {
+	if t.layers.has(layerPID) {
 		resort = pidnsResort
 	}
 	killed := t.killed
 	var late <-chan time.Time
 	for tries := 0; ; {
 		select {
-		case ps := <-gone:
-			return t.last(ps)
+		case l := <-said:
+			if l.err == nil {
+				return l.exit(killOf(t.layers)), nil
+			}
+			return t.lost(l.err)
 		case <-killed:
 			killed, late = nil, time.After(resort)
-			defer t.keepAwake()()
+			defer keepAwake(t.pidfd)()
 		case <-late:
 			if tries++; tries > 1 {
-				return Exit{Code: -1, Signal: "SIGKILL", Killed: true, Survivors: 1, Method: string(t.rung), Duration: time.Since(t.begun)}, errHeld
+				e := t.lostExit()
+				e.Survivors = 1
+				return e, errHeld
 			}
-			_ = t.init.Kill()
+			_ = unix.PidfdSendSignal(t.pidfd, unix.SIGKILL, nil, 0)
 			late = time.After(giveUpBound)
 		}
 	}
 }
 
-// last is the exit as the init told it, or what can be said of one that was ended itself.
-func (t *tree) last(ps *os.ProcessState) (Exit, error) {
-	_ = t.sock.SetReadDeadline(time.Now().Add(time.Second))
-	m, _, err := readMessage(t.sock)
-	if err == nil && m.kind == finished {
-		return m.exit(t.rung), nil
-	}
-	e := Exit{Code: -1, Signal: "SIGKILL", Killed: true, Method: string(t.rung), Duration: time.Since(t.begun)}
-	if t.rung == pidns { // the kernel ended the namespace with it
+func (m message) exit(method string) Exit {
+	e := exitOf(syscall.WaitStatus(m.status))
+	e.Killed = m.killed && e.Signal == "SIGKILL"
+	e.Left, e.Survivors, e.Limit = m.left, m.survivors, m.text
+	e.Method, e.Duration = method, time.Duration(m.nanos)
+	return e
+}
+
+func (t *tree) lostExit() Exit {
+	return Exit{Code: -1, Signal: "SIGKILL", Killed: true, Method: killOf(t.layers), Duration: time.Since(t.begun)}
+}
+
+// lost is what can be said of a command whose init was ended itself.
+func (t *tree) lost(why error) (Exit, error) {
+	e := t.lostExit()
+	if t.layers.has(layerPID) { // the kernel ends the namespace with it
+		if !awaitEnd(t.pidfd, giveUpBound) {
+			e.Survivors = 1
+			return e, errHeld
+		}
 		select {
 		case <-t.killed:
 			return e, nil
 		default:
-			return e, fmt.Errorf("the init of the command ended early (%v); the kernel ended the rest", ps)
+			return e, fmt.Errorf("the init of the command ended early (%w); the kernel ended the rest", why)
 		}
 	}
 	e.Left, e.Survivors = sweepLost(t.session, t.pipes)
-	return e, fmt.Errorf("the init of the command ended early (%v); %d processes were found and ended, others may live on", ps, e.Left)
+	return e, fmt.Errorf("the init of the command ended early (%w); %d processes were found and ended, others may live on", why, e.Left)
 }
 
 // inodes of the pipes, by which processes that hold them are found.
@@ -218,4 +288,11 @@ func (s *streams) inodes() []uint64 {
 		}
 	}
 	return nodes
+}
+
+// widen lets a pipe hold more, as far as the system allows its user.
+func widen(pipe *os.File, bytes int) {
+	if c, err := pipe.SyscallConn(); err == nil {
+		_ = c.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, bytes) })
+	}
 }

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"strconv"
@@ -12,16 +13,42 @@ import (
 	"time"
 )
 
-// bare is the rung of policy "off".
-const bare = pgroup
+const killBare = "pgroup"
+
+// proxyAddress is never used: without an own network there is no way in which to stand.
+const proxyAddress = ""
 
 // Main does nothing here: without Linux there is no init, so the program is never re-executed.
 func Main() {}
 
 // Probe says what there is: no self-test can better a process group.
 func Probe() Report {
-	return Report{Kill: string(pgroup), Open: []string{"read", "write", "signal", "connect"}, Why: "best effort: only Linux has an init that finds daemons"}
+	r := Report{
+		Rung: string(bare), Kill: killBare, Memory: "none", Network: "open",
+		Open: []string{"read", "write", "chmod", "stat", "signal", "processes", "connect"},
+	}
+	for _, l := range ladder[:len(ladder)-1] {
+		r.Lacking = append(r.Lacking, Lack{Rung: string(l), Why: "this system is not Linux", Get: "run workers on Linux, in a virtual machine or a container"})
+	}
+	return r
 }
+
+// Shows says whether commands under p see a file, given by its absolute path without symlinks. Here they see everything.
+func (p Policy) Shows(string) bool { return true }
+
+func networkAt(rung, string) string { return "open" }
+
+// space is nothing that had to be opened.
+type space struct{}
+
+func (space) open(p Policy, r rung) (net.Listener, error) {
+	if r != bare {
+		return nil, fmt.Errorf("rung %s: %w on this system", r, ErrUnavailable)
+	}
+	return nil, nil
+}
+
+func (space) close() (survivors int) { return 0 }
 
 // tree is a command that leads a session and a process group of its own.
 type tree struct {
@@ -30,14 +57,11 @@ type tree struct {
 	begun  time.Time
 }
 
-func (t *tree) start(cmd *exec.Cmd, env []string, r rung, st *streams) error {
-	if r != pgroup {
-		return fmt.Errorf("rung %s: %w on this system", r, ErrUnavailable)
-	}
+func (t *tree) start(_ *space, cmd *exec.Cmd, st *streams, _ bool) error {
 	t.begun = time.Now()
 	t.cmd = &exec.Cmd{
-		Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: append([]string{}, env...),
-		Stdout: st.stdout, Stderr: st.stderr, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
+		Path: cmd.Path, Args: cmd.Args, Dir: cmd.Dir, Env: append([]string{}, cmd.Env...),
+		Stdin: st.stdin, Stdout: st.stdout, Stderr: st.stderr, SysProcAttr: &syscall.SysProcAttr{Setsid: true},
 	}
 	if err := t.cmd.Start(); err != nil {
 		if fi, serr := os.Stat(cmd.Dir); cmd.Dir != "" && (serr != nil || !fi.IsDir()) {
@@ -61,9 +85,12 @@ func (t *tree) wait() (Exit, error) {
 		e = exitOf(ws)
 	}
 	e.Killed = t.killed.Load() && e.Signal == "SIGKILL"
-	e.Method, e.Duration = string(pgroup), time.Since(t.begun)
+	e.Method, e.Duration = killBare, time.Since(t.begun)
 	if syscall.Kill(-t.cmd.Process.Pid, syscall.SIGKILL) == nil {
 		e.Left = 1 // at least
 	}
 	return e, nil
 }
+
+// widen does nothing: pipes grow by themselves.
+func widen(*os.File, int) {}

@@ -4,9 +4,11 @@ package sandbox
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,14 +18,16 @@ import (
 func TestProbe(t *testing.T) {
 	r := Probe()
 	t.Logf("%+v", r)
-	if r.Kill != string(pidns) && r.Kill != string(subreaper) {
-		t.Errorf("Kill = %q", r.Kill)
+	if !slices.Contains(ladder, rung(r.Rung)) || r.Kill == "" || r.Memory == "" || r.Network == "" {
+		t.Errorf("got %+v", r)
 	}
-	if r.Kill != string(pidns) && r.Why == "" {
-		t.Error("a lower rung without a reason")
+	if r.Rung == string(full) && len(r.Open) > 0 {
+		t.Errorf("the full sandbox leaves open: %q", r.Open)
 	}
-	if r.Kill == string(pidns) && strings.Contains(strings.Join(r.Open, " "), "signal") {
-		t.Error("a command in a pid namespace can signal the worker")
+	for _, l := range r.Lacking {
+		if l.Why == "" || slices.Index(ladder, rung(l.Rung)) >= slices.Index(ladder, rung(r.Rung)) {
+			t.Errorf("lacking %+v", l)
+		}
 	}
 }
 
@@ -50,7 +54,7 @@ func TestExits(t *testing.T) {
 				if got.Code != c.code || got.Signal != c.signal || got.stdout != c.stdout || got.stderr != c.stderr {
 					t.Errorf("got %+v", got)
 				}
-				if got.Left != 0 || got.Survivors != 0 || got.Killed || got.Method != string(r) || got.Duration <= 0 {
+				if got.Left != 0 || got.Survivors != 0 || got.Killed || got.Method != killOf(layersOf(r, "none")) || got.Duration <= 0 {
 					t.Errorf("got %+v", got.Exit)
 				}
 			})
@@ -110,19 +114,23 @@ func TestCommandFindsDefaults(t *testing.T) {
 				t.Errorf("descriptor %s is open in a command: %s", n, got.stdout)
 			}
 		}
-		own, err := exec.Command("bash", "-c", "ulimit -n").Output()
-		if err != nil {
-			t.Fatal(err)
+		own := fmt.Sprint(DefaultLimits().OpenFiles)
+		if !layersOf(r, "none").has(layerLimits) {
+			out, err := exec.Command("bash", "-c", "ulimit -n").Output()
+			if err != nil {
+				t.Fatal(err)
+			}
+			own = strings.TrimSpace(string(out))
 		}
-		if !strings.Contains(got.stdout, "\n"+string(own)) {
-			t.Errorf("the limit of open files is not the worker's %q: %q", own, got.stdout)
+		if !strings.HasSuffix(got.stdout, "\n"+own+"\n") {
+			t.Errorf("the limit of open files is not %q: %q", own, got.stdout)
 		}
 	})
 }
 
 func TestNeverStarted(t *testing.T) {
-	gone := filepath.Join(t.TempDir(), "gone")
-	text := filepath.Join(t.TempDir(), "text")
+	dir := t.TempDir()
+	gone, text := filepath.Join(dir, "gone"), filepath.Join(dir, "text")
 	if err := os.WriteFile(text, []byte("no program"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -140,7 +148,7 @@ func TestNeverStarted(t *testing.T) {
 			"too long":      {exec.Command("/bin/true", strings.Repeat("x", 5<<20)), "argument list too long", syscall.E2BIG},
 		} {
 			t.Run(name, func(t *testing.T) {
-				p, err := start(c.cmd, nil, r)
+				p, err := start(c.cmd, nil, r, dir)
 				if err == nil {
 					p.Kill()
 					_, _ = p.Wait()
@@ -155,25 +163,35 @@ func TestNeverStarted(t *testing.T) {
 }
 
 func TestPolicy(t *testing.T) {
-	cmd := func() *exec.Cmd { return exec.Command("true") }
-	for _, p := range []Policy{{Mode: "required"}, {Network: "none"}} {
-		if _, err := Start(cmd(), p); !errors.Is(err, ErrUnavailable) {
+	for _, p := range []Policy{{Mode: "none"}, {Network: "proxied"}, {Network: "proxy"}, {Min: "off"}, {Min: "best"}} {
+		if _, err := Start(&exec.Cmd{Path: "/bin/true", Dir: "/"}, p); err == nil || errors.Is(err, ErrUnavailable) {
 			t.Errorf("%+v: %v", p, err)
 		}
 	}
-	for _, p := range []Policy{{Mode: "none"}, {Network: "proxied"}} {
-		if _, err := Start(cmd(), p); err == nil || errors.Is(err, ErrUnavailable) {
-			t.Errorf("%+v: %v", p, err)
+	have := slices.Index(ladder, rung(Probe().Rung))
+	for i, name := range Rungs() {
+		for _, mode := range []string{"", "auto", "required"} {
+			p, err := Start(&exec.Cmd{Path: "/bin/true", Dir: "/"}, Policy{Mode: mode, Min: name})
+			if i < have {
+				if !errors.Is(err, ErrUnavailable) || !strings.Contains(err.Error(), name) {
+					t.Errorf("%q at least %s: %v", mode, name, err)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if e, err := p.Wait(); err != nil || e.Code != 0 || e.Method != Probe().Kill {
+				t.Errorf("%q at least %s: %+v, %v", mode, name, e, err)
+			}
 		}
 	}
-	for mode, method := range map[string]string{"": Probe().Kill, "auto": Probe().Kill, "off": string(subreaper)} {
-		p, err := Start(cmd(), Policy{Mode: mode})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if e, err := p.Wait(); err != nil || e.Code != 0 || e.Method != method {
-			t.Errorf("mode %q: %+v, %v", mode, e, err)
-		}
+	p, err := Start(&exec.Cmd{Path: "/bin/true", Dir: "/"}, Policy{Mode: "off"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, err := p.Wait(); err != nil || e.Code != 0 || e.Method != killBare {
+		t.Errorf("off: %+v, %v", e, err)
 	}
 }
 
@@ -186,7 +204,7 @@ func TestFailingWriterDoesNotBlockTheCommand(t *testing.T) {
 	rungs(t, func(t *testing.T, r rung) {
 		cmd := exec.Command("bash", "-c", "head -c 1000000 /dev/zero; exit 3")
 		cmd.Stdout = failingWriter{}
-		p, err := start(cmd, []string{path}, r)
+		p, err := start(cmd, []string{pathEnv}, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -207,7 +225,7 @@ func TestGigabyteIsDrained(t *testing.T) {
 		var out, errs counter
 		cmd := exec.Command("bash", "-c", "head -c 1000000000 /dev/zero & head -c 300000 /dev/zero >&2; wait")
 		cmd.Stdout, cmd.Stderr = &out, &errs
-		p, err := start(cmd, []string{path}, r)
+		p, err := start(cmd, []string{pathEnv}, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -225,7 +243,7 @@ func TestBothStreamsIntoOneWriter(t *testing.T) {
 		var both strings.Builder
 		cmd := exec.Command("bash", "-c", "echo a; echo b >&2; echo c")
 		cmd.Stdout, cmd.Stderr = &both, &both
-		p, err := start(cmd, []string{path}, r)
+		p, err := start(cmd, []string{pathEnv}, r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -236,10 +254,10 @@ func TestBothStreamsIntoOneWriter(t *testing.T) {
 }
 
 func TestProcessNumbersAreHigh(t *testing.T) {
-	if _, err := selfTest(pidns); err != nil {
-		t.Skipf("no pid namespace: %v", err)
+	if rs, _ := offered(); !slices.Contains(rs, full) {
+		t.Skip("no pid namespace here")
 	}
-	got := shell(t, pidns, "echo $$")
+	got := shell(t, full, "echo $$")
 	pid := strings.TrimSpace(got.stdout)
 	t.Logf("process number %s", pid)
 	if _, err := os.Stat("/proc/" + pid); !errors.Is(err, os.ErrNotExist) || pid == "" {

@@ -14,6 +14,7 @@ import (
 // proc is a row of /proc.
 type proc struct {
 	pid, parent, session int
+	threads              int
 	state                byte
 	start                uint64 // since boot: with pid, names one process for ever
 }
@@ -72,7 +73,7 @@ func sweepLost(session int, pipes []uint64) (ended, survivors int) {
 			if p.pid == self || p.parent == self || p.state == 'Z' {
 				continue
 			}
-			if p.session == session || p.holds(pipes) {
+			if session > 0 && p.session == session || p.holds(pipes) {
 				found = append(append(found, p), below(all, p.pid)...)
 			}
 		}
@@ -181,13 +182,14 @@ func readProc(pid int) (proc, bool) {
 	}
 	_, rest, ok := cutLast(buf[:n], ')')
 	fields := bytes.Fields(rest)
-	const start = 19 // of the fields after the name
+	const start, threads = 19, 17 // of the fields after the name
 	if !ok || len(fields) <= start {
 		return proc{}, false
 	}
 	p := proc{pid: pid, state: fields[0][0]}
 	p.parent, _ = strconv.Atoi(string(fields[1]))
 	p.session, _ = strconv.Atoi(string(fields[3]))
+	p.threads, _ = strconv.Atoi(string(fields[threads]))
 	p.start, _ = strconv.ParseUint(string(fields[start]), 10, 64)
 	return p, true
 }

@@ -4,165 +4,329 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"io"
-	"syscall"
+	"net"
+	"os"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// The conversation of worker and init over their socket: one spec down, then up either one failure, or one start and, at the end,
-// one finish. Numbers are little-endian; strings, which may hold any byte, carry their length.
+// What worker, launcher, holder, init and stage say to each other: frames over socket pairs, each with a length and, where it says so,
+// descriptors. Numbers are little-endian; strings, which may hold any byte, carry their length.
 
-// spec is what an init runs.
-type spec struct {
-	rung      rung
-	dir, path string
-	args, env []string
+// frameBytes bounds a frame: more than the kernel takes as arguments and environment together.
+const frameBytes = 64 << 20
+
+// frameFDs is the most descriptors that a frame carries.
+const frameFDs = 3
+
+var errFrame = errors.New("malformed frame")
+
+// endpoint is an end of a pair: of the worker, with deadlines, or of one of its helpers, which block.
+type endpoint interface {
+	recv(p, oob []byte) (n, oobn int, err error)
+	send(p, oob []byte) (n int, err error)
 }
 
-// specBytes bounds what an init accepts: more than the kernel takes as arguments and environment together.
-const specBytes = 64 << 20
-
-func (s spec) encode() []byte {
-	b := make([]byte, 4, 4096)
-	b = putString(b, string(s.rung))
-	b = putString(b, s.dir)
-	b = putString(b, s.path)
-	b = putStrings(b, s.args)
-	b = putStrings(b, s.env)
-	binary.LittleEndian.PutUint32(b, uint32(len(b)-4))
-	return b
-}
-
-func putString(b []byte, s string) []byte {
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(s)))
-	return append(b, s...)
-}
-
-func putStrings(b []byte, ss []string) []byte {
-	b = binary.LittleEndian.AppendUint32(b, uint32(len(ss)))
-	for _, s := range ss {
-		b = putString(b, s)
+// sendFrame writes one frame. The descriptors are duplicated on the way: the caller's stay open.
+func sendFrame(s endpoint, body []byte, fds ...int) error {
+	b := binary.LittleEndian.AppendUint32(make([]byte, 0, 4+len(body)), uint32(len(body)))
+	b = append(b, body...)
+	var oob []byte
+	if len(fds) > 0 {
+		oob = unix.UnixRights(fds...)
 	}
-	return b
+	for len(b) > 0 {
+		n, err := s.send(b, oob)
+		if err != nil {
+			return err
+		}
+		b, oob = b[n:], nil
+	}
+	return nil
 }
 
-var errSpec = errors.New("malformed spec")
-
-func readSpec(r io.Reader) (spec, error) {
-	var size [4]byte
-	if _, err := io.ReadFull(r, size[:]); err != nil {
-		return spec{}, err
+// readFrame reads one frame. The descriptors are the caller's to close, also with an error; they are close-on-exec.
+func readFrame(s endpoint) (body []byte, fds []int, err error) {
+	var head [4]byte
+	oob := make([]byte, unix.CmsgSpace(4*frameFDs))
+	for got := 0; got < len(head); {
+		n, oobn, err := s.recv(head[got:], oob)
+		if oobn > 0 {
+			fds = append(fds, rights(oob[:oobn])...)
+		}
+		switch {
+		case err != nil:
+			return nil, fds, err
+		case n == 0:
+			return nil, fds, errEnded
+		}
+		got += n
 	}
-	n := binary.LittleEndian.Uint32(size[:])
-	if n > specBytes {
-		return spec{}, errSpec
+	size := binary.LittleEndian.Uint32(head[:])
+	if size > frameBytes {
+		return nil, fds, errFrame
 	}
-	b := make([]byte, n)
-	if _, err := io.ReadFull(r, b); err != nil {
-		return spec{}, err
+	body = make([]byte, size)
+	for got := 0; got < len(body); {
+		n, _, err := s.recv(body[got:], nil)
+		switch {
+		case err != nil:
+			return nil, fds, err
+		case n == 0:
+			return nil, fds, errEnded
+		}
+		got += n
 	}
-	d := decoder{b: b}
-	s := spec{rung: rung(d.string()), dir: d.string(), path: d.string(), args: d.strings(), env: d.strings()}
-	if d.bad || len(d.b) != 0 {
-		return spec{}, errSpec
-	}
-	return s, nil
+	return body, fds, nil
 }
 
-type decoder struct {
-	b   []byte
-	bad bool
-}
+var errEnded = errors.New("the other side has ended")
 
-func (d *decoder) number() int {
-	if len(d.b) < 4 {
-		d.bad, d.b = true, nil
-		return 0
-	}
-	n := binary.LittleEndian.Uint32(d.b)
-	d.b = d.b[4:]
-	return int(n)
-}
-
-func (d *decoder) string() string {
-	n := d.number()
-	if n > len(d.b) {
-		d.bad, d.b = true, nil
-		return ""
-	}
-	s := string(d.b[:n])
-	d.b = d.b[n:]
-	return s
-}
-
-func (d *decoder) strings() []string {
-	n := d.number()
-	if n > len(d.b)/4 {
-		d.bad, d.b = true, nil
+func rights(oob []byte) (fds []int) {
+	msgs, err := unix.ParseSocketControlMessage(oob)
+	if err != nil {
 		return nil
 	}
-	ss := make([]string, 0, n)
-	for range n {
-		ss = append(ss, d.string())
+	for i := range msgs {
+		if got, err := unix.ParseUnixRights(&msgs[i]); err == nil {
+			fds = append(fds, got...)
+		}
 	}
-	return ss
+	return fds
 }
 
-// message is what an init says, in a frame of fixed size but for the text.
-type message struct {
-	kind      uint32 // one of the kinds below
-	errno     uint32 // failed
-	status    uint32 // finished: as wait(2) gives it
-	killed    uint32 // finished: the socket had ended before the command did
-	left      uint32
-	survivors uint32
-	nanos     uint64 // finished: the command's duration
-	pid       uint32 // started: the command's process number as the init sees it
-	textLen   uint32
+func closeAll(fds []int) {
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
 }
+
+// fdSocket is a blocking descriptor without the runtime's poller.
+type fdSocket int
+
+func (s fdSocket) recv(p, oob []byte) (n, oobn int, err error) {
+	for {
+		n, oobn, _, _, err = unix.Recvmsg(int(s), p, oob, unix.MSG_CMSG_CLOEXEC)
+		if !errors.Is(err, unix.EINTR) {
+			return n, oobn, err
+		}
+	}
+}
+
+func (s fdSocket) send(p, oob []byte) (int, error) {
+	for {
+		n, err := unix.SendmsgN(int(s), p, oob, nil, unix.MSG_NOSIGNAL)
+		if !errors.Is(err, unix.EINTR) {
+			return n, err
+		}
+	}
+}
+
+// connSocket is the worker's end.
+type connSocket struct{ *net.UnixConn }
+
+func (s connSocket) recv(p, oob []byte) (n, oobn int, err error) {
+	n, oobn, _, _, err = s.ReadMsgUnix(p, oob)
+	return n, oobn, err
+}
+
+func (s connSocket) send(p, oob []byte) (int, error) {
+	n, _, err := s.WriteMsgUnix(p, oob, nil)
+	return n, err
+}
+
+// newConn takes fd, which is closed with the connection, or now with an error.
+func newConn(fd int) (connSocket, error) {
+	f := os.NewFile(uintptr(fd), "sandbox")
+	defer f.Close()
+	c, err := net.FileConn(f)
+	if err != nil {
+		return connSocket{}, err
+	}
+	u, ok := c.(*net.UnixConn)
+	if !ok {
+		_ = c.Close()
+		return connSocket{}, errFrame
+	}
+	return connSocket{u}, nil
+}
+
+// within gives a conversation its time; the result takes the limit away.
+func (s connSocket) within(d time.Duration) (over func()) {
+	_ = s.SetDeadline(time.Now().Add(d))
+	return func() { _ = s.SetDeadline(time.Time{}) }
+}
+
+// codec writes values behind each other into b, or takes them from its front.
+type codec struct {
+	b       []byte
+	reading bool
+	bad     bool
+}
+
+// wired is what travels: fields names its fields in order, for both directions.
+type wired interface{ fields(c *codec) }
+
+func encode(v wired) []byte {
+	c := codec{b: make([]byte, 0, 4096)}
+	v.fields(&c)
+	return c.b
+}
+
+func decode(b []byte, v wired) error {
+	c := codec{b: b, reading: true}
+	if v.fields(&c); c.bad || len(c.b) != 0 {
+		return errFrame
+	}
+	return nil
+}
+
+func number[N ~int | ~int64 | ~uint32 | ~uint64](c *codec, p *N) {
+	if !c.reading {
+		c.b = binary.LittleEndian.AppendUint64(c.b, uint64(*p))
+		return
+	}
+	if len(c.b) < 8 {
+		c.bad, c.b = true, nil
+		return
+	}
+	*p = N(binary.LittleEndian.Uint64(c.b))
+	c.b = c.b[8:]
+}
+
+func text[S ~string](c *codec, p *S) {
+	n := len(*p)
+	number(c, &n)
+	if !c.reading {
+		c.b = append(c.b, *p...)
+		return
+	}
+	if n < 0 || n > len(c.b) {
+		c.bad, c.b = true, nil
+		return
+	}
+	*p = S(c.b[:n])
+	c.b = c.b[n:]
+}
+
+func texts(c *codec, p *[]string) {
+	n := len(*p)
+	number(c, &n)
+	if c.reading {
+		if n < 0 || n > len(c.b)/8 {
+			c.bad, c.b = true, nil
+			return
+		}
+		*p = make([]string, n)
+	}
+	for i := range *p {
+		text(c, &(*p)[i])
+	}
+}
+
+func flag(c *codec, p *bool) {
+	n := 0
+	if *p {
+		n = 1
+	}
+	number(c, &n)
+	*p = n != 0
+}
+
+// kind says what a message is about.
+type kind uint32
 
 const (
-	failed   = 1 // set-up or execution failed; text says at what
-	started  = 2
-	finished = 3
+	failed   kind = iota + 1 // a step failed; text says which
+	ready                    // a holder, with its pidfd, or an init, with its pidfd
+	given                    // what was asked for, in the descriptor
+	take                     // an init is asked for
+	started                  // the command runs
+	finished                 // the command has ended, or the box has
 )
 
-const messageBytes = 4*8 + 8
-
-func (m message) encode(text string) []byte {
-	m.textLen = uint32(len(text))
-	b := make([]byte, 0, messageBytes+len(text))
-	for _, v := range []uint32{m.kind, m.errno, m.status, m.killed, m.left, m.survivors, m.pid, m.textLen} {
-		b = binary.LittleEndian.AppendUint32(b, v)
-	}
-	b = binary.LittleEndian.AppendUint64(b, m.nanos)
-	return append(b, text...)
+// message is what launcher, holder and init answer.
+type message struct {
+	kind      kind
+	errno     uint32 // failed
+	text      string // failed: at what; finished: the limit that ended it
+	status    uint32 // finished: as wait(2) gives it
+	killed    bool   // finished: asked to end before the command did, or over a limit
+	left      int
+	survivors int
+	nanos     int64 // finished: the command's duration
+	pid       int   // started: the command's process number as its init sees it
 }
 
-func readMessage(r io.Reader) (message, string, error) {
-	var b [messageBytes]byte
-	if _, err := io.ReadFull(r, b[:]); err != nil {
-		return message{}, "", err
-	}
+func (m *message) fields(c *codec) {
+	number(c, &m.kind)
+	number(c, &m.errno)
+	text(c, &m.text)
+	number(c, &m.status)
+	flag(c, &m.killed)
+	number(c, &m.left)
+	number(c, &m.survivors)
+	number(c, &m.nanos)
+	number(c, &m.pid)
+}
+
+func tell(s endpoint, m message, fds ...int) error { return sendFrame(s, encode(&m), fds...) }
+
+// hear reads a message of the kind that is due. What failed on the other side is an error with its errno.
+func expect(s endpoint, due kind) (message, []int, error) {
+	body, fds, err := readFrame(s)
 	var m message
-	for i, v := range []*uint32{&m.kind, &m.errno, &m.status, &m.killed, &m.left, &m.survivors, &m.pid, &m.textLen} {
-		*v = binary.LittleEndian.Uint32(b[4*i:])
+	if err == nil {
+		err = decode(body, &m)
 	}
-	m.nanos = binary.LittleEndian.Uint64(b[4*8:])
-	if m.textLen > 4096 {
-		return message{}, "", fmt.Errorf("message of %d bytes", m.textLen)
+	switch {
+	case err != nil:
+	case m.kind == failed && m.errno == 0:
+		err = errors.New(m.text)
+	case m.kind == failed:
+		err = stepError{m.text, unix.Errno(m.errno)}
+	case m.kind != due:
+		err = fmt.Errorf("message %d where %d was due: %w", m.kind, due, errFrame)
 	}
-	text := make([]byte, m.textLen)
-	if _, err := io.ReadFull(r, text); err != nil {
-		return message{}, "", err
+	if err != nil {
+		closeAll(fds)
+		return m, nil, err
 	}
-	return m, string(text), nil
+	return m, fds, nil
 }
 
-func (m message) exit(r rung) Exit {
-	e := exitOf(syscall.WaitStatus(m.status))
-	e.Killed = m.killed != 0 && e.Signal == "SIGKILL"
-	e.Left, e.Survivors = int(m.left), int(m.survivors)
-	e.Method, e.Duration = string(r), time.Duration(m.nanos)
-	return e
+// stepError is a step of a set-up that failed.
+type stepError struct {
+	step string
+	err  error
+}
+
+func (e stepError) Error() string { return e.step + ": " + e.err.Error() }
+func (e stepError) Unwrap() error { return e.err }
+
+// at names the step of err, if any.
+func at(step string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return stepError{step, err}
+}
+
+// failure is the message of an error.
+func failure(err error) message {
+	var step stepError
+	var no unix.Errno
+	if errors.As(err, &step) && errors.As(err, &no) {
+		return message{kind: failed, errno: uint32(no), text: clipText(step.step)}
+	}
+	return message{kind: failed, text: clipText(err.Error())}
+}
+
+func clipText(s string) string {
+	const most = 1000
+	if len(s) > most {
+		return s[:most] + "…"
+	}
+	return s
 }

@@ -13,6 +13,7 @@ import (
 //	trees/               a folder an attempt: its tree, its scratch folder, and what Changes works with
 //	bases/               trees that read-only attempts share, the latest kept
 //	saved/               patches of work that nobody asked for before its tree went
+//	commits/             what commits under way are about to change
 type Cache struct{ dir string }
 
 // Folders of a cache.
@@ -21,6 +22,7 @@ const (
 	treesDir     = "trees"
 	basesDir     = "bases"
 	savedDir     = "saved"
+	commitsDir   = "commits"
 )
 
 // OpenCache uses dir (made 0700).
@@ -29,7 +31,7 @@ func OpenCache(dir string) (*Cache, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range []string{"", snapshotsDir, treesDir, basesDir, savedDir} {
+	for _, d := range []string{"", snapshotsDir, treesDir, basesDir, savedDir, commitsDir} {
 		if err := os.MkdirAll(filepath.Join(dir, d), 0o700); err != nil {
 			return nil, fmt.Errorf("open workspace cache: %w", err)
 		}

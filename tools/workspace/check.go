@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+
+	run "muster/tools/git"
 )
 
 // gitMajor and gitMinor are the oldest git whose options are used here (init --object-format and --initial-branch, 2020).
@@ -50,9 +52,9 @@ func HostFault(err error) bool {
 			return true
 		}
 	}
-	var g *gitError
+	var g *run.Error
 	return errors.As(err, &g) && slices.ContainsFunc(hostFaults(), func(no syscall.Errno) bool {
-		return strings.Contains(strings.ToLower(g.says), no.Error()) // git's own words, in the C locale
+		return strings.Contains(strings.ToLower(g.Says), no.Error()) // git's own words, in the C locale
 	})
 }
 

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	run "muster/tools/git"
 )
 
 func TestCheckWantsGit(t *testing.T) {
@@ -35,12 +37,12 @@ func TestCheckWantsGit(t *testing.T) {
 
 func TestHostFaults(t *testing.T) {
 	for err, want := range map[error]bool{
-		&exec.Error{Name: "git", Err: exec.ErrNotFound}:                                                        true,
-		fmt.Errorf("open cache: %w", &fs.PathError{Op: "mkdir", Path: "x", Err: syscall.EACCES}):               true,
-		&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}:                                             true,
-		&gitError{op: "init", says: "fatal: cannot mkdir x: No space left on device", err: errors.New("exit")}: true,
-		&gitError{op: "index-pack", says: "fatal: bad object", err: errors.New("exit")}:                        false,
-		&fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}:                                              false,
+		&exec.Error{Name: "git", Err: exec.ErrNotFound}:                                                         true,
+		fmt.Errorf("open cache: %w", &fs.PathError{Op: "mkdir", Path: "x", Err: syscall.EACCES}):                true,
+		&fs.PathError{Op: "write", Path: "x", Err: syscall.ENOSPC}:                                              true,
+		&run.Error{Op: "init", Says: "fatal: cannot mkdir x: No space left on device", Err: errors.New("exit")}: true,
+		&run.Error{Op: "index-pack", Says: "fatal: bad object", Err: errors.New("exit")}:                        false,
+		&fs.PathError{Op: "open", Path: "x", Err: fs.ErrNotExist}:                                               false,
 	} {
 		if got := HostFault(err); got != want {
 			t.Errorf("%v: %v", err, got)

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+
+	run "muster/tools/git"
 )
 
 // emptyTree is git's name for a folder with nothing in it, which every repository knows.
@@ -95,13 +97,16 @@ func (c *Cache) fill(ctx context.Context, s *slot, attempt, commit string, readO
 		main.root.Close()
 		return nil, errors.Join(err, drop())
 	}
-	t.ReadOnly = readOnly
+	t.ReadOnly, t.cache = readOnly, c
 	t.release = func() error {
 		if err := drop(); err != nil {
 			s.lock.Close()
 			return err
 		}
 		return s.release()
+	}
+	if store.dir != "" {
+		t.Objects = filepath.Join(store.dir, "objects")
 	}
 	if !readOnly {
 		t.base = &base{note: n, cache: c, g: baseGit(store, s.dir), fileMode: true, fresh: true, keep: s.lock.Close, ctx: context.WithoutCancel(ctx)}
@@ -136,7 +141,7 @@ func lay(ctx context.Context, store git, commit, dir string) error {
 	if err := g.run(ctx, nil, nil, "read-tree", "--reset", "-u", "--no-recurse-submodules", commit); err != nil {
 		return err
 	}
-	objects := quoteAlternate(g.alternates[0]) + "\n"
+	objects := run.QuoteAlternate(g.alternates[0]) + "\n"
 	if err := os.MkdirAll(filepath.Join(own.dir, "objects", "info"), 0o755); err != nil {
 		return err
 	}
@@ -193,6 +198,9 @@ func (c *Cache) inPlace(ctx context.Context, attempt, dir string, readOnly bool)
 			main.root.Close()
 		}
 	}()
+	if err := c.undoCommits(ctx, main.real); err != nil {
+		return nil, err
+	}
 	var b *base
 	if !readOnly {
 		src, g, _, err := record(ctx, main, filepath.Join(s.dir, "git"))
@@ -209,7 +217,20 @@ func (c *Cache) inPlace(ctx context.Context, attempt, dir string, readOnly bool)
 	if err != nil {
 		return nil, err
 	}
-	t.release, t.base, t.ReadOnly = s.release, b, readOnly
+	t.release, t.base, t.ReadOnly, t.InPlace, t.cache = s.release, b, readOnly, true, c
+	return t, nil
+}
+
+// Folder makes a Tree of a folder itself, as OpenDir does, whose commits are whole even where the process ends in the middle of one.
+func (c *Cache) Folder(ctx context.Context, dir, scratch string) (*Tree, error) {
+	t, err := OpenDir(dir, scratch)
+	if err != nil {
+		return nil, err
+	}
+	t.cache = c
+	if err := c.undoCommits(ctx, t.main.real); err != nil {
+		return nil, errors.Join(fmt.Errorf("open workspace %q: %w", dir, err), t.Close())
+	}
 	return t, nil
 }
 

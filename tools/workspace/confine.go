@@ -15,6 +15,9 @@ import (
 // maxLinks is how many symlinks one path may go through; Linux allows as many.
 const maxLinks = 40
 
+// maxPathBytes is how long a path may be; Linux takes as much. It keeps the steps of a walk down to it few.
+const maxPathBytes = 4096
+
 // area is one of the two folders a tree gives access to: its root or its scratch folder.
 type area struct {
 	given  string // absolute, as the caller named it
@@ -87,6 +90,8 @@ func (t *Tree) locate(op, name string) (place, error) {
 		return bad("it holds a NUL character")
 	case !utf8.ValidString(name):
 		return bad("it is invalid UTF-8")
+	case len(name) > maxPathBytes:
+		return bad("it is longer than 4,096 bytes")
 	}
 	p, ok := t.inside(name)
 	if !ok {
@@ -125,62 +130,144 @@ func outsideLink(link, target string) error {
 // returns is only a name: the operation that uses it goes through os.Root again, so a swap in between escapes nothing.
 // Where the path stops existing, the rest is kept as it is.
 func (t *Tree) resolve(p place) (place, error) {
-	todo := strings.Split(p.rel, "/")
-	done := "."
-	for links := 0; len(todo) > 0; {
-		name := todo[0]
-		todo = todo[1:]
-		if name == "" || name == "." {
+	r := resolver{tree: t, area: p.area, done: ".", todo: strings.Split(p.rel, "/")}
+	defer func() { r.leave() }()
+	for len(r.todo) > 0 {
+		name := r.todo[0]
+		r.todo = r.todo[1:]
+		switch {
+		case name == "" || name == ".":
 			continue
-		}
-		if name == ".." {
-			if done == "." {
-				next, ok := t.inside(path.Join(p.real, "..", path.Join(todo...)))
-				if !ok {
-					return place{}, outsideLink(p.rel, path.Join("..", path.Join(todo...)))
-				}
-				p.area, done, todo = next.area, ".", strings.Split(next.rel, "/")
-				if links++; links > maxLinks {
-					return place{}, syscall.ELOOP
-				}
-				continue
+		case name == ".." && r.done == ".":
+			next, ok := t.inside(path.Join(r.real, "..", path.Join(r.todo...)))
+			if !ok {
+				return place{}, outsideLink(p.rel, path.Join("..", path.Join(r.todo...)))
 			}
-			done = path.Dir(done)
+			r.restart(next)
+			if r.links++; r.links > maxLinks {
+				return place{}, syscall.ELOOP
+			}
+			continue
+		case name == "..":
+			r.move(path.Dir(r.done), nil)
 			continue
 		}
-		next := path.Join(done, name)
-		info, err := p.root.Lstat(next)
+		info, err := r.look(name)
 		if errors.Is(err, fs.ErrNotExist) {
-			rest := path.Join(next, path.Join(todo...))
+			rest := path.Join(r.done, name, path.Join(r.todo...))
 			if rest == ".." || strings.HasPrefix(rest, "../") {
 				return place{}, outsideLink(p.rel, rest)
 			}
-			return place{p.area, rest}, nil
+			return place{r.area, rest}, nil
+		}
+		if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+			err = r.link(name)
+		} else if err == nil {
+			err = r.enter(name)
 		}
 		if err != nil {
 			return place{}, err
 		}
-		if info.Mode()&fs.ModeSymlink == 0 {
-			done = next
-			continue
-		}
-		if links++; links > maxLinks {
-			return place{}, syscall.ELOOP
-		}
-		target, err := p.root.Readlink(next)
-		if err != nil {
-			return place{}, err
-		}
-		if path.IsAbs(target) {
-			to, ok := t.inside(target)
-			if !ok {
-				return place{}, outsideLink(next, target)
-			}
-			p.area, done, target = to.area, ".", to.rel
-		}
-		todo = append(strings.Split(target, "/"), todo...)
 	}
-	return place{p.area, done}, nil
+	return place{r.area, r.done}, nil
+}
+
+// resolver is one resolve on its way. It holds the folder it is in, so that a step costs the same at any depth.
+type resolver struct {
+	*area
+	tree  *Tree
+	done  string   // without symlinks
+	todo  []string // names that follow
+	links int
+	at    *os.Root // the folder done; nil where that is the area's root, or not open yet
+}
+
+// leave forgets the folder.
+func (r *resolver) leave() {
+	if r.at != nil {
+		r.at.Close()
+	}
+	r.at = nil
+}
+
+// move goes to a folder, which at is open at if it is not nil.
+func (r *resolver) move(done string, at *os.Root) {
+	r.leave()
+	r.done, r.at = done, at
+}
+
+func (r *resolver) restart(p place) {
+	r.move(".", nil)
+	r.area, r.todo = p.area, strings.Split(p.rel, "/")
+}
+
+// here is the open folder done.
+func (r *resolver) here() (*os.Root, error) {
+	if r.done == "." {
+		return r.root, nil
+	}
+	if r.at == nil {
+		at, err := r.root.OpenRoot(r.done + "/.")
+		if err != nil {
+			return nil, err
+		}
+		r.at = at
+	}
+	return r.at, nil
+}
+
+func (r *resolver) look(name string) (fs.FileInfo, error) {
+	at, err := r.here()
+	if err != nil {
+		return nil, err
+	}
+	return at.Lstat(name)
+}
+
+// enter goes on from name, which is no symlink.
+func (r *resolver) enter(name string) error {
+	next := path.Join(r.done, name)
+	if len(r.todo) == 0 {
+		r.done = next // the end, of whatever kind it is
+		return nil
+	}
+	at, err := r.here()
+	if err != nil {
+		return err
+	}
+	below, err := at.OpenRoot(name + "/.")
+	if err != nil {
+		return err
+	}
+	r.move(next, below)
+	return nil
+}
+
+// link puts what the symlink name leads to before what follows.
+func (r *resolver) link(name string) error {
+	if r.links++; r.links > maxLinks {
+		return syscall.ELOOP
+	}
+	at, err := r.here()
+	if err != nil {
+		return err
+	}
+	target, err := at.Readlink(name)
+	if err != nil {
+		return err
+	}
+	rest := r.todo
+	if path.IsAbs(target) {
+		to, ok := r.tree.inside(target)
+		if !ok {
+			return outsideLink(path.Join(r.done, name), target)
+		}
+		r.restart(to)
+	} else {
+		r.todo = strings.Split(target, "/")
+	}
+	r.todo = append(r.todo, rest...)
+	return nil
 }
 
 // follow runs do on the place, and where that fails once more on the place with its symlinks resolved. Most paths

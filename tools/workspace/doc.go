@@ -16,9 +16,19 @@
 // Nothing leaves the root. Every access goes through os.Root, whatever is swapped under it meanwhile; `..` and
 // absolute paths are fine as long as they stay inside, and symlinks are followed inside only. Only regular files on
 // the root's own mount are opened, and nothing waits on a FIFO. A path is folded by its text before it is looked at,
-// so each file has one name in messages and results. A write is whole or not at all, on a full disk too; the one
-// exception is a file with several hard links inside the root, which is written in place. Modes are kept; access
-// control lists and extended attributes are not.
+// so each file has one name in messages and results. Modes are kept; access control lists and extended attributes are
+// not.
+//
+// Files change by [Tree.Commit] only: all of its files or none, on a full disk too, and each in one step, so that whoever
+// reads sees the old file or the new one. The one exception to that step is a file with several hard links inside the
+// root, which is written in place. A file that does not hold what the caller has read is not written, also where it
+// changes in the same moment; a process that replaces files all the time cannot make a commit lose what it wrote.
+//
+// A commit to the files of a tree of a Cache survives the end of its process. Before it changes anything it writes down
+// there, where no agent reaches, what it is about to do. If the process ends before all is done, the commit is undone,
+// and after that finished, by whichever comes first: the next commit to the folder, [Cache.Folder], [Cache.InPlace],
+// [Cache.Checkout] of the attempt, or [Cache.Reclaim]. What somebody wrote into one of its files meanwhile stays. The
+// new and the old contents stand beside their files until then, under names that begin with ".muster-".
 //
 // The folder of a snapshot is only read. git works in a repository of ours with our configuration, and only lists
 // names: contents are read by us and stored as they are. So nothing that a repository configures is run (hooks,
@@ -41,6 +51,9 @@
 // A bundle holds the whole history each time, and a checkout writes every file: packs of deltas, overlays over a
 // cached base, checkpoints in the middle of an attempt, merging a patch back and a disk quota belong to a later
 // step and fit behind the same face. The store of commits only grows until then. Files are written with the
-// process's own user, and git runs in a process group of its own rather than in the sandbox, which so far gives a
-// command no standard input.
+// process's own user, and git runs in a process group of its own rather than in a sandbox: it runs nothing that a
+// repository names (package tools/git), but a fault in git itself would be one of this process's user. A box for it must
+// see a user's folder, what that borrows objects from, and the cache, and as root a box shows the files of one owner
+// only; it would cost some 3 to 5 ms a run. What unpacks a bundle and checks out a tree works in the cache alone, and
+// can go into a box first.
 package workspace

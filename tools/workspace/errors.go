@@ -23,6 +23,8 @@ var (
 	ErrReadOnly = errors.New("read-only")
 	// ErrChanged: the place changed under the operation again and again (somebody swaps it); try once more.
 	ErrChanged = errors.New("changed during the operation")
+	// ErrStale: the file does not hold what the step of a commit expects; nothing of the commit was done.
+	ErrStale = errors.New("changed since it was read")
 )
 
 // Sentinels of the cache.
@@ -37,11 +39,12 @@ var (
 
 // Kinds of things that are no regular file.
 const (
-	KindFolder = "folder"
-	KindFIFO   = "FIFO"
-	KindSocket = "socket"
-	KindDevice = "device"
-	KindOther  = "special file"
+	KindFolder  = "folder"
+	KindFIFO    = "FIFO"
+	KindSocket  = "socket"
+	KindDevice  = "device"
+	KindOther   = "special file"
+	kindSymlink = "symlink"
 )
 
 // PathError is the error of an operation on a path of a tree.

@@ -18,12 +18,26 @@ func statHandle(fd int) (stat, error) {
 	return stat{size: st.Size, regular: uint32(st.Mode)&unix.S_IFMT == unix.S_IFREG, mount: mountID{dev: uint64(st.Dev)}}, nil
 }
 
+// entries goes through the entries of one open folder after the other.
+type entries struct {
+	buf []byte // of use on Linux only
+	fd  int
+}
+
 // listedAtOnce is how many names are taken from a folder at once.
 const listedAtOnce = 1000
 
-// listEntries calls each for every entry of an open folder, until it says no; name is valid only until it returns.
-func listEntries(fd int, _ []byte, each func(name []byte, k kind) bool) error {
-	own, err := unix.FcntlInt(uintptr(fd), unix.F_DUPFD_CLOEXEC, 0)
+func (l *entries) begin(fd int) error {
+	l.fd = fd
+	return nil
+}
+
+// mayIgnore tells whether the folder may have an ignore file.
+func (l *entries) mayIgnore() bool { return true }
+
+// each calls do for every entry, until it says no; name is valid only until it returns.
+func (l *entries) each(do func(name []byte, k kind) bool) error {
+	own, err := unix.FcntlInt(uintptr(l.fd), unix.F_DUPFD_CLOEXEC, 0)
 	if err != nil {
 		return err
 	}
@@ -32,7 +46,7 @@ func listEntries(fd int, _ []byte, each func(name []byte, k kind) bool) error {
 	for {
 		names, err := dir.Readdirnames(listedAtOnce)
 		for _, name := range names {
-			if !each([]byte(name), kindUnknown) {
+			if !do([]byte(name), kindUnknown) {
 				return nil
 			}
 		}

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"io"
+	"os"
 	"strings"
 )
 
@@ -29,6 +30,7 @@ type ignoreRule struct {
 	whole   bool     // matched against the path, else against the name
 	prefix  string   // literal start
 	wild    []globOp // the rest; nil: nothing may follow
+	tail    string   // literal end, of wild
 }
 
 // newIgnoreFile reads the lines of an ignore file as git does. It returns outer where there is no rule.
@@ -71,6 +73,9 @@ func (f *ignoreFile) addRule(p string) {
 	}
 	p, r.dirOnly = strings.CutSuffix(p, "/")
 	r.whole = strings.Contains(p, "/")
+	if name, anywhere := strings.CutPrefix(p, "**/"); anywhere && !strings.Contains(name, "/") {
+		p, r.whole = name, false
+	}
 	p = strings.TrimPrefix(p, "/")
 	if p == "" {
 		return
@@ -82,6 +87,9 @@ func (f *ignoreFile) addRule(p string) {
 		var ok bool
 		if r.wild, ok = compileGlob(p[plain:], r.whole); !ok {
 			return
+		}
+		if last := r.wild[len(r.wild)-1]; last.kind == opText {
+			r.tail = last.text
 		}
 	}
 	f.rules = append(f.rules, r)
@@ -139,7 +147,7 @@ func (f *ignoreFile) lastOf(some []int, best int, path, name string, isDir bool)
 
 func (r *ignoreRule) matches(text string) bool {
 	rest, ok := strings.CutPrefix(text, r.prefix)
-	if !ok {
+	if !ok || !strings.HasSuffix(rest, r.tail) {
 		return false
 	}
 	if r.wild == nil {
@@ -150,7 +158,7 @@ func (r *ignoreRule) matches(text string) bool {
 
 // readIgnoreAt reads the .gitignore of an open folder. One that is a link, special, too large or not to be read is not obeyed, as with git.
 func readIgnoreAt(dir, base int, outer *ignoreFile) *ignoreFile {
-	fd, st, err := openFile(dir, ".gitignore")
+	fd, st, err := openFile(dir, ignoreName)
 	if err != nil {
 		return outer
 	}
@@ -175,25 +183,70 @@ func readBounded(r io.Reader, limit int64) (string, bool) {
 // outerRules are the rules that hold in the folder at prefix ("" or "a/b/") from outside it: .git/info/exclude of the root, then each
 // .gitignore from the root down to its parent.
 func (t *Tree) outerRules(prefix string) *ignoreFile {
-	var f *ignoreFile
-	read := func(name string, base int) {
-		info, err := t.Lstat(name)
-		if err != nil || !info.Mode().IsRegular() {
-			return
+	f := t.ignoreAt(".git/info/exclude", 0, nil)
+	at, own := t.main.root, false // the folder whose ignore file is next
+	defer func() {
+		if own {
+			at.Close()
 		}
-		file, err := t.Open(name)
+	}()
+	for done := 0; done < len(prefix); {
+		f = t.ignoreIn(at, prefix[:done], f)
+		step := prefix[done:]
+		step = step[:strings.IndexByte(step, '/')+1]
+		done += len(step)
+		if at == nil || done == len(prefix) {
+			continue
+		}
+		below, err := at.OpenRoot(step + ".")
+		if own {
+			at.Close()
+		}
+		at, own = below, err == nil
 		if err != nil {
-			return
+			at = nil // a link that leads up or is absolute: what is behind it is reached by its whole path
 		}
-		defer file.Close()
-		if text, ok := readBounded(file, ignoreFileBytes); ok {
-			f = newIgnoreFile(text, base, f)
-		}
-	}
-	read(".git/info/exclude", 0)
-	for at := 0; at < len(prefix); {
-		read(prefix[:at]+".gitignore", at)
-		at += strings.IndexByte(prefix[at:], '/') + 1
 	}
 	return f
+}
+
+// ignoreIn reads the ignore file of the folder at prefix, which is open at dir, or nil where only its path is known.
+func (t *Tree) ignoreIn(dir *os.Root, prefix string, outer *ignoreFile) *ignoreFile {
+	if dir == nil {
+		return t.ignoreAt(prefix+ignoreName, len(prefix), outer)
+	}
+	if info, err := dir.Lstat(ignoreName); err != nil || !info.Mode().IsRegular() {
+		return outer
+	}
+	file, err := dir.OpenFile(ignoreName, openFlags, 0)
+	if err != nil {
+		return outer
+	}
+	if (place{t.main, ""}).admit(file, "read", ignoreName) != nil {
+		file.Close()
+		return outer
+	}
+	return readIgnore(file, len(prefix), outer)
+}
+
+// ignoreAt reads an ignore file by its path.
+func (t *Tree) ignoreAt(name string, base int, outer *ignoreFile) *ignoreFile {
+	if info, err := t.Lstat(name); err != nil || !info.Mode().IsRegular() {
+		return outer
+	}
+	file, err := t.Open(name)
+	if err != nil {
+		return outer
+	}
+	return readIgnore(file, base, outer)
+}
+
+// readIgnore reads the rules of an open file and closes it.
+func readIgnore(file File, base int, outer *ignoreFile) *ignoreFile {
+	defer file.Close()
+	text, ok := readBounded(file, ignoreFileBytes)
+	if !ok {
+		return outer
+	}
+	return newIgnoreFile(text, base, outer)
 }

@@ -21,7 +21,7 @@ const (
 type lane struct {
 	*walk
 	index   int
-	list    []byte // of the system's folder entries
+	list    entries
 	batch   []string
 	below   []task
 	skipped Skipped
@@ -52,7 +52,7 @@ func (l *lane) do(t task) {
 	l.listFolder(t.dir)
 }
 
-// enter opens a folder beside its parent, never through a link, and reads its ignore file.
+// enter opens a folder beside its parent, never through a link.
 func (l *lane) enter(d *folder) bool {
 	if d.parent != nil {
 		fd, st, err := openFolder(d.parent.fd, d.name)
@@ -72,16 +72,24 @@ func (l *lane) enter(d *folder) bool {
 		d.users.Store(1)
 		d.rules = d.parent.rules
 	}
-	if !l.o.NoIgnore && !d.kept {
-		d.rules = readIgnoreAt(d.fd, len(d.prefix), d.rules)
-	}
 	return true
 }
 
-// listFolder hands out the files of an open folder and pushes the folders in it.
+const ignoreName = ".gitignore"
+
+// listFolder obeys the ignore file of an open folder, hands out the files and pushes the folders in it.
 func (l *lane) listFolder(d *folder) {
+	if err := l.list.begin(d.fd); err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			l.skipped.Unreadable++
+		}
+		return
+	}
+	if !l.o.NoIgnore && !d.kept && l.list.mayIgnore() {
+		d.rules = readIgnoreAt(d.fd, len(d.prefix), d.rules)
+	}
 	l.batch, l.below = l.batch[:0], l.below[:0]
-	err := listEntries(d.fd, l.list, func(name []byte, k kind) bool {
+	err := l.list.each(func(name []byte, k kind) bool {
 		if k == kindUnknown {
 			k = kindAt(d.fd, string(name))
 		}

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -104,11 +105,11 @@ func (s *slot) release() error {
 	return err
 }
 
-var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
+var plainName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`) })
 
 // slotName makes a folder's name of an attempt's.
 func slotName(attempt string) string {
-	if plainName.MatchString(attempt) && filepath.Ext(attempt) != ".lock" {
+	if plainName().MatchString(attempt) && filepath.Ext(attempt) != ".lock" {
 		return attempt
 	}
 	sum := sha256.Sum256([]byte(attempt))

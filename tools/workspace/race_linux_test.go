@@ -57,7 +57,7 @@ func TestSwappedFolderLeadsNowhere(t *testing.T) {
 			}
 			return
 		}
-		_, err := tree.Write("d/new", []byte("x"))
+		_, err := write(tree, "d/new", []byte("x"))
 		switch {
 		case err == nil:
 			wrote++
@@ -91,7 +91,7 @@ func TestSwappedFileLeadsNowhere(t *testing.T) {
 			}
 			return
 		}
-		tree.Write("f", []byte("inside"))
+		write(tree, "f", []byte("inside"))
 	})
 	if got := get(t, filepath.Join(out, "secret")); got != "secret" {
 		t.Errorf("outside file is %q", got)
@@ -117,7 +117,7 @@ func TestSwappedFIFODoesNotHang(t *testing.T) {
 		}, func(i int) {
 			switch i % 4 {
 			case 0:
-				tree.Write("d/f", []byte("inside"))
+				write(tree, "d/f", []byte("inside"))
 			case 1:
 				tree.ReadDir("d")
 			default:

@@ -149,7 +149,10 @@ func (t *Tree) openFolder(op, name string) (p place, dir *os.Root, self *os.File
 // ReadDir returns the entries of a folder, unsorted, with their infos (Lstat). An entry that vanishes while the
 // folder is read is left out; one that may be named but not looked at (a folder without the right to enter it) comes
 // with a mode of fs.ModeIrregular.
-func (t *Tree) ReadDir(name string) ([]fs.FileInfo, error) {
+func (t *Tree) ReadDir(name string) ([]fs.FileInfo, error) { return t.ReadSome(name, -1) }
+
+// ReadSome is ReadDir that stops after so many entries; below 0 it reads all.
+func (t *Tree) ReadSome(name string, most int) ([]fs.FileInfo, error) {
 	p, dir, self, err := t.openFolder("list", name)
 	if err != nil {
 		return nil, err
@@ -163,8 +166,8 @@ func (t *Tree) ReadDir(name string) ([]fs.FileInfo, error) {
 	if mount != p.mount {
 		return nil, &PathError{Op: "list", Path: name, Err: ErrOutside, Why: "it is on another mount"}
 	}
-	names, err := self.Readdirnames(-1)
-	if err != nil {
+	names, err := self.Readdirnames(most)
+	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, t.fail("list", name, p, err)
 	}
 	infos := make([]fs.FileInfo, 0, len(names))

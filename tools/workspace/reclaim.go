@@ -27,6 +27,7 @@ func (c *Cache) Reclaim(ctx context.Context) ([]Reclaimed, error) {
 	}
 	defer alone.Close()
 	c.dropCutImports()
+	cutOff := c.undoCommits(ctx, "")
 	var list []Reclaimed
 	for _, kind := range []string{snapshotsDir, basesDir, treesDir} {
 		names, err := slotNames(filepath.Join(c.dir, kind))
@@ -56,7 +57,7 @@ func (c *Cache) Reclaim(ctx context.Context) ([]Reclaimed, error) {
 			}
 		}
 	}
-	return list, ctx.Err()
+	return list, errors.Join(cutOff, ctx.Err())
 }
 
 // slotNames lists the slots of a folder, of which either the folder or the lock may be missing.
@@ -79,6 +80,9 @@ func slotNames(dir string) ([]string, error) {
 
 // salvage empties a slot that is held and was left by somebody else, saving what changed in a private tree.
 func (c *Cache) salvage(ctx context.Context, s *slot) (Reclaimed, error) {
+	if err := c.undoCommits(ctx, filepath.Join(s.dir, "tree")); err != nil {
+		return Reclaimed{}, err
+	}
 	n, err := readNote(s.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return Reclaimed{}, removeTree(s.dir) // no tree, or one that nobody has worked in yet

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	run "muster/tools/git"
 )
 
 // source is what is known of a folder to make a commit of: where its repository keeps things, if it has one. All of
@@ -67,8 +69,8 @@ func inspect(ctx context.Context, dir string) (source, error) {
 	promised, _ := filepath.Glob(filepath.Join(globQuote(s.objects), "pack", "*.promisor"))
 	s.whole = shallow == "false" && len(promised) == 0
 	s.head, err = g.text(ctx, "rev-parse", "-q", "--verify", "HEAD^{commit}")
-	var failed *gitError
-	if errors.As(err, &failed) && failed.code == 1 {
+	var failed *run.Error
+	if errors.As(err, &failed) && failed.Code == 1 {
 		s.head, err = "", nil // no commit yet
 	}
 	if err != nil {
@@ -108,7 +110,7 @@ func userExcludes(ctx context.Context, g git, repository string) []string {
 		}
 	}
 	var out strings.Builder
-	err := g.exec(ctx, env, []string{"config", "--type=path", "--get", "core.excludesFile"}, nil, &out)
+	err := run.Runner{}.RunWith(ctx, env, []string{"config", "--type=path", "--get", "core.excludesFile"}, g.workTree, nil, &out)
 	mine := strings.TrimSuffix(out.String(), "\n")
 	if err != nil || mine == "" {
 		config := os.Getenv("XDG_CONFIG_HOME")

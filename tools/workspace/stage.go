@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+
+	run "muster/tools/git"
 )
 
 // maxFileBytes is the largest file that a commit or a patch takes: a sparse file may claim any size.
@@ -248,7 +250,7 @@ func (s *staging) store(ctx context.Context) (string, error) {
 		feed.Close()
 	}()
 	var ids []string
-	answers := &splitter{end: '\n', fn: func(id string) error {
+	answers := &run.Records{End: '\n', Fn: func(id string) error {
 		ids = append(ids, id)
 		return nil
 	}}

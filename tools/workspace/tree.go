@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 )
 
 // Tree is the files of one attempt: a root that nothing leaves, and a scratch folder beside it. Its methods may be
@@ -15,12 +16,18 @@ type Tree struct {
 	Dir      string // absolute
 	Scratch  string // absolute; outside Dir; holds the folders home and tmp, and what Spill keeps
 	ReadOnly bool   // nothing may be written: the tree is shared, or a folder in place whose job only reads
+	InPlace  bool   // it is a folder itself, which is the user's: what commands do to it lasts, and its repository is not theirs to change
+	Objects  string // absolute; the folder from which its repository reads what it began with, outside of both; "" for none
 	Saved    string // set by Close: where it kept changes that nobody had asked for, "" for none
 
 	main    *area
 	scratch *area
-	base    *base // what Changes compares with; nil where there is none
+	cache   *Cache            // where its commits are written down; nil: nowhere
+	step    func(what string) // tests end the process there
+	base    *base             // what Changes compares with; nil where there is none
 	release func() error
+
+	committing sync.Mutex
 
 	closing  sync.Once
 	closeErr error
@@ -38,6 +45,7 @@ func OpenDir(dir, scratch string) (*Tree, error) {
 		main.root.Close()
 		return nil, fmt.Errorf("open workspace %q: %w", dir, err)
 	}
+	t.InPlace = true
 	return t, nil
 }
 
@@ -68,12 +76,27 @@ func newTree(main *area, scratch string) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	side.giveTo(main)
 	if _, in := main.within(side.real); in {
 		side.root.Close()
 		_ = removeTree(scratch)
 		return nil, fmt.Errorf("the scratch folder %q is inside the workspace; name one outside", scratch)
 	}
 	return &Tree{Dir: main.given, Scratch: side.given, main: main, scratch: side}, nil
+}
+
+// giveTo gives the scratch folder to the owner of the tree, where that is another user's: a command works on both as one user. Only root may
+// give anything away, and only root has commands of another user.
+func (a *area) giveTo(main *area) {
+	info, err := os.Stat(main.real)
+	if err != nil || os.Geteuid() != 0 {
+		return
+	}
+	if owner, ok := info.Sys().(*syscall.Stat_t); ok {
+		for _, name := range []string{".", "home", "tmp"} {
+			_ = a.root.Lchown(name, int(owner.Uid), int(owner.Gid))
+		}
+	}
 }
 
 // Close releases the tree and removes what belongs to the attempt: the scratch folder, and the files where the tree

@@ -138,7 +138,7 @@ func TestOutsideIsRefused(t *testing.T) {
 		if strings.HasSuffix(name, "/") {
 			continue
 		}
-		if _, err := tree.Write(name, []byte("x")); !errors.Is(err, ErrOutside) {
+		if _, err := write(tree, name, []byte("x")); !errors.Is(err, ErrOutside) {
 			t.Errorf("write %q: %v", name, err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestBadPaths(t *testing.T) {
 	tree, _, _ := openTest(t)
 	for _, name := range []string{"", "a\x00b", "a\xffb"} {
 		_, rerr := tree.Open(name)
-		_, werr := tree.Write(name, nil)
+		_, werr := write(tree, name, nil)
 		_, perr := tree.Rel(name)
 		for _, err := range []error{rerr, werr, perr} {
 			if !errors.Is(err, ErrBadPath) {
@@ -183,7 +183,7 @@ func TestNotRegular(t *testing.T) {
 	}
 	for name, kind := range kinds {
 		_, rerr := tree.Open(name)
-		_, werr := tree.Write(name, []byte("x"))
+		_, werr := write(tree, name, []byte("x"))
 		for _, err := range []error{rerr, werr} {
 			var pe *PathError
 			if !errors.As(err, &pe) || !errors.Is(err, ErrNotRegular) || pe.Kind != kind {
@@ -194,10 +194,10 @@ func TestNotRegular(t *testing.T) {
 	if _, err := tree.ReadDir("fifo"); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("list of a FIFO: %v", err)
 	}
-	if _, err := tree.Write("fifo/x", nil); err == nil {
+	if _, err := write(tree, "fifo/x", nil); err == nil {
 		t.Error("write below a FIFO succeeded")
 	}
-	if _, err := tree.Write("new/", nil); !errors.Is(err, ErrNotRegular) {
+	if _, err := write(tree, "new/", nil); !errors.Is(err, ErrNotRegular) {
 		t.Errorf("write of a folder's name: %v", err)
 	}
 }
@@ -208,7 +208,7 @@ func TestSymlinkLoop(t *testing.T) {
 	link(t, "a", filepath.Join(dir, "b"))
 	link(t, ".", filepath.Join(dir, "self"))
 	_, rerr := tree.Open("a")
-	_, werr := tree.Write("a", nil)
+	_, werr := write(tree, "a", nil)
 	for _, err := range []error{rerr, werr} {
 		if !errors.Is(err, syscall.ELOOP) {
 			t.Errorf("loop: %v, want ELOOP", err)
@@ -278,14 +278,14 @@ func TestScratch(t *testing.T) {
 	if rel, err := tree.Rel(name); err != nil || rel != name {
 		t.Errorf("rel of a scratch path: %q, %v", rel, err)
 	}
-	if _, err := tree.Write(name, nil); !errors.Is(err, ErrReadOnly) {
+	if _, err := write(tree, name, nil); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("write to scratch: %v", err)
 	}
 	link(t, name, filepath.Join(dir, "l"))
 	if got, err := readAll(tree, "l"); err != nil || got != "kept" {
 		t.Errorf("read through a link into scratch: %q, %v", got, err)
 	}
-	if _, err := tree.Write("l", nil); !errors.Is(err, ErrReadOnly) {
+	if _, err := write(tree, "l", nil); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("write through a link into scratch: %v", err)
 	}
 	for _, bad := range []string{"", "..", "a/b", "/x"} {
@@ -320,7 +320,7 @@ func TestScratchMustBeNewAndOutside(t *testing.T) {
 func TestSharedTreeIsNotWritten(t *testing.T) {
 	tree, _, _ := openTest(t)
 	tree.ReadOnly = true
-	if _, err := tree.Write("a", nil); !errors.Is(err, ErrReadOnly) {
+	if _, err := write(tree, "a", nil); !errors.Is(err, ErrReadOnly) {
 		t.Errorf("write to a shared tree: %v", err)
 	}
 }

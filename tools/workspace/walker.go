@@ -135,7 +135,7 @@ func (w *walk) run(ctx context.Context, start *folder) (Skipped, error) {
 	var lanes sync.WaitGroup
 	for i := range min(Lanes, max(2, runtime.GOMAXPROCS(0))) {
 		lanes.Go(func() {
-			l := &lane{walk: w, index: i, list: make([]byte, listBytes)}
+			l := &lane{walk: w, index: i, list: entries{buf: make([]byte, listBytes)}}
 			l.run()
 		})
 	}

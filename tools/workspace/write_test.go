@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -13,9 +14,26 @@ import (
 	"testing"
 )
 
+// write writes a file whole, whether it exists or not.
+func write(tree *Tree, name string, data []byte) (Written, error) {
+	for {
+		deed := Put
+		if _, err := tree.Stat(name); errors.Is(err, fs.ErrNotExist) {
+			deed = Create
+		}
+		w, err := tree.Commit(context.Background(), []Step{{Deed: deed, Path: name, Data: data}})
+		switch {
+		case err == nil:
+			return w[0], nil
+		case deed == Create && !errors.Is(err, fs.ErrExist), deed == Put && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, ErrStale):
+			return Written{}, err
+		}
+	}
+}
+
 func mustWrite(t *testing.T, tree *Tree, name, text string) Written {
 	t.Helper()
-	w, err := tree.Write(name, []byte(text))
+	w, err := write(tree, name, []byte(text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,7 +169,7 @@ func TestWriteNoRoom(t *testing.T) {
 	}
 	defer syscall.Setrlimit(syscall.RLIMIT_FSIZE, &was)
 	for _, name := range []string{"a", "linked", "new"} {
-		if _, err := tree.Write(name, bytes.Repeat([]byte("x"), 1<<20)); !errors.Is(err, syscall.EFBIG) {
+		if _, err := write(tree, name, bytes.Repeat([]byte("x"), 1<<20)); !errors.Is(err, syscall.EFBIG) {
 			t.Errorf("write %s: %v, want EFBIG", name, err)
 		}
 	}
@@ -171,7 +189,7 @@ func TestWriteNoRoom(t *testing.T) {
 func TestWriteRefusals(t *testing.T) {
 	tree, dir, _ := openTest(t)
 	put(t, filepath.Join(dir, "file"), "x")
-	if _, err := tree.Write("file/below", nil); !errors.Is(err, syscall.ENOTDIR) {
+	if _, err := write(tree, "file/below", nil); !errors.Is(err, syscall.ENOTDIR) {
 		t.Errorf("below a file: %v", err)
 	}
 	if os.Geteuid() == 0 {
@@ -180,7 +198,7 @@ func TestWriteRefusals(t *testing.T) {
 	if err := os.Chmod(filepath.Join(dir, "file"), 0o444); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := tree.Write("file", nil); !errors.Is(err, fs.ErrPermission) {
+	if _, err := write(tree, "file", nil); !errors.Is(err, fs.ErrPermission) {
 		t.Errorf("read-only file: %v", err)
 	}
 	put(t, filepath.Join(dir, "d/f"), "x")
@@ -199,7 +217,7 @@ func TestWriteLeavesRepositoriesAlone(t *testing.T) {
 	link(t, ".git/config", filepath.Join(dir, "innocent"))
 	link(t, ".git", filepath.Join(dir, "folder"))
 	for _, name := range []string{".git/config", ".git/hooks/post-checkout", "innocent", "folder/config", "sub/.git", "sub/.GIT/config", "a/../.git/x"} {
-		if _, err := tree.Write(name, []byte("[core]\n\tfsmonitor = touch pwned\n")); !errors.Is(err, ErrReadOnly) {
+		if _, err := write(tree, name, []byte("[core]\n\tfsmonitor = touch pwned\n")); !errors.Is(err, ErrReadOnly) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -207,7 +225,7 @@ func TestWriteLeavesRepositoriesAlone(t *testing.T) {
 		t.Errorf("the configuration is %q", got)
 	}
 	for _, name := range []string{".gitignore", ".github/x.yml", "x.git/y"} {
-		if _, err := tree.Write(name, []byte("x")); err != nil {
+		if _, err := write(tree, name, []byte("x")); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"muster/board"
+	"muster/board/secrets"
 )
 
 // Connection says which board a command speaks to. Zero, with a Project: the embedded server of the project's data folder.
@@ -60,6 +61,9 @@ func ConnectFlags(wait time.Duration) []cli.Flag {
 
 // ConnectionOf reads ConnectFlags (and --data where a command has it).
 func ConnectionOf(c *cli.Context) (Connection, error) {
+	if c.Command.Name != "doctor" { // which tells of the configuration itself
+		hideConfigured(c, os.Stderr)
+	}
 	o := Connection{
 		URL: c.String("connect"), Creds: c.String("creds"), NKey: c.String("nkey"), Data: c.String("data"),
 		Wait: c.Duration("connect-wait"), Lease: c.Duration("lease"), Beat: c.Duration("beat"), Prefix: c.String("prefix"),
@@ -138,6 +142,7 @@ func (o Connection) Open(ctx context.Context, p Project, log zerolog.Logger, emb
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("gave up after %s (--connect-wait)", limit))
 	defer cancel()
 	l := &Link{}
+	o.hide()
 	switch {
 	case o.URL != "":
 		nc, err := o.dial(ctx, log)
@@ -169,6 +174,7 @@ func (o Connection) Open(ctx context.Context, p Project, log zerolog.Logger, emb
 		if err != nil {
 			return nil, unreachable(ctx, err)
 		}
+		hideFile("nkey seed", h.KeyFile)
 		l.Hold, l.nc, l.Where = h, h.Conn, h.URL
 	}
 	b, err := o.board(ctx, l.nc, log)
@@ -184,12 +190,23 @@ func (o Connection) Open(ctx context.Context, p Project, log zerolog.Logger, emb
 	return l, nil
 }
 
+// hide keeps what the connection is opened with out of all that is stored and said.
+func (o Connection) hide() {
+	_ = Hide(secrets.Credentials([]string{"NATS_URL=" + o.URL})) // of these all can be looked for
+	if o.NKey != "" {
+		hideFile("nkey seed", o.NKey)
+	}
+	if o.Creds != "" {
+		hideFile("NATS credentials", o.Creds)
+	}
+}
+
 // board opens the board on a connection, over again while the server is just changing hands.
 func (o Connection) board(ctx context.Context, nc *nats.Conn, log zerolog.Logger) (*board.Board, error) {
 	tick := time.NewTicker(250 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		b, err := board.Connect(ctx, nc, board.Config{Prefix: o.Prefix, AckWait: o.Lease, Beat: o.Beat, Log: log})
+		b, err := board.Connect(ctx, nc, board.Config{Prefix: o.Prefix, AckWait: o.Lease, Beat: o.Beat, Secrets: Hidden(), Log: log})
 		if err == nil || !moving(err) || ctx.Err() != nil {
 			return b, err
 		}

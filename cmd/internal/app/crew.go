@@ -4,8 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
-	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,7 +16,8 @@ import (
 
 	"muster/agents"
 	"muster/board"
-	"muster/tools/sandbox"
+	"muster/board/policy"
+	"muster/cmd/internal/config"
 	"muster/tools/workspace"
 )
 
@@ -27,33 +28,16 @@ type Crew struct {
 	Slots   int    // jobs that each does at once; below 0: a steward
 	Pools   []string
 	Cache   string // folder of snapshots and trees; empty: CacheDir
-	Policy  sandbox.Policy
+	Host    config.Host
 }
 
-// CrewFlags are the flags of every command that works itself.
-func CrewFlags() []cli.Flag {
-	return []cli.Flag{
-		&cli.IntFlag{Name: "slots", Value: 4, Usage: "jobs that a worker does at once"},
-		SandboxFlag(),
-	}
-}
-
-// SandboxFlag says how commands are confined.
-func SandboxFlag() cli.Flag {
-	return &cli.StringFlag{Name: "sandbox", Value: "auto", Usage: "how commands are confined: auto (as well as this machine allows), required or off"}
-}
-
-// PolicyOf reads SandboxFlag.
-func PolicyOf(c *cli.Context) (sandbox.Policy, error) {
-	p := sandbox.Policy{Mode: c.String("sandbox")}
-	if !slices.Contains([]string{"auto", "required", "off"}, p.Mode) {
-		return p, Usage("--sandbox %q: there are auto, required and off", p.Mode)
-	}
-	return p, nil
+// CrewFlags are the flags of every command that works itself. mode is the default of --sandbox.
+func CrewFlags(mode string) []cli.Flag {
+	return append(config.Flags(mode), &cli.IntFlag{Name: "slots", Value: 4, Usage: "jobs that a worker does at once"})
 }
 
 // CrewOf reads CrewFlags: one worker, or none with no slots.
-func CrewOf(c *cli.Context) (Crew, error) {
+func CrewOf(c *cli.Context, mode string) (Crew, error) {
 	w := Crew{Workers: 1, Slots: c.Int("slots")}
 	if w.Slots < 0 || w.Slots > 1_000 {
 		return w, Usage("--slots %d: from 0 to 1000", w.Slots)
@@ -62,8 +46,58 @@ func CrewOf(c *cli.Context) (Crew, error) {
 		w.Workers = 0
 	}
 	var err error
-	w.Policy, err = PolicyOf(c)
+	w.Host, err = HostOf(c, mode)
 	return w, err
+}
+
+// HostOf reads config.Flags and the configuration of this machine, for a command that starts what others wrote. What is a secret is hidden from here on, and
+// credentials are no longer in the environment: read what a command wants of it before.
+func HostOf(c *cli.Context, mode string) (config.Host, error) {
+	h, err := config.HostOf(c, mode)
+	if err != nil {
+		return h, Usage("%w", err)
+	}
+	if err := hideNamed(h.File); err != nil {
+		return h, Usage("%w", err)
+	}
+	return h, h.File.Secrets.Unset()
+}
+
+// hideNamed hides the secrets that a configuration names.
+func hideNamed(f config.File) error {
+	values, err := f.Secrets.Values()
+	if err == nil {
+		err = Hide(values)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: secrets: %w", f.Path, err)
+	}
+	return nil
+}
+
+// hideConfigured hides the secrets that the configuration of this machine names, also for a command that only shows. It warns where that
+// fails: whoever wants to see the board or to kill a job must be able to.
+func hideConfigured(c *cli.Context, w io.Writer) {
+	file, err := config.ReadFile(c.String("config"))
+	if err == nil {
+		err = hideNamed(file)
+	}
+	if err != nil {
+		fmt.Fprintf(w, "warning: secrets that the configuration names are not hidden here: %s\n", oneLine(err.Error()))
+	}
+}
+
+// works says that the crew does jobs.
+func (c Crew) works() bool { return c.Workers > 0 && c.Slots > 0 }
+
+// Ready tells of commands that are not confined, and fails where this machine cannot confine them as the crew must. Ask before anything is
+// begun.
+func (c Crew) Ready(w io.Writer) error {
+	if !c.works() {
+		return nil
+	}
+	c.Host.Warn(w)
+	return c.Host.Ready()
 }
 
 // Shift is a crew at work.
@@ -81,12 +115,16 @@ func (c Crew) Start(ctx context.Context, b *board.Board, log zerolog.Logger, can
 	if c.Workers == 0 {
 		return s, nil
 	}
-	runner := &agents.Runner{Policy: c.Policy, Log: log}
+	runner := &agents.Runner{Policy: c.Host.Policy(), Allows: c.Host.Sandbox, Rules: c.Host.File.RuleSets(), Prune: c.Host.File.Walk.Pruned(), Skills: config.SkillFolders(), Web: c.Host.Web, Log: log}
+	found := board.Sandbox{}
 	if c.Slots > 0 {
+		var err error
+		if found, err = c.Host.Found(); err != nil {
+			log.Warn().Err(err).Msg("commands are not offered to agents")
+		}
 		if err := workspace.Check(ctx); err != nil {
 			return nil, err // no job could be done
 		}
-		var err error
 		if runner.Cache, err = c.cache(); err != nil {
 			return nil, err
 		}
@@ -99,10 +137,9 @@ func (c Crew) Start(ctx context.Context, b *board.Board, log zerolog.Logger, can
 		defer s.busy.Add(-1)
 		return runner.Run(ctx, l)
 	}
-	rung := sandbox.Probe().Kill
 	for i := range c.Workers {
 		w := board.Worker{
-			Name: c.Name, Pools: c.Pools, Slots: c.Slots, Version: Version(), Sandbox: rung, Grace: 15 * time.Second, Drain: s.over,
+			Name: c.Name, Pools: c.Pools, Slots: c.Slots, Version: Version(), Sandbox: found, Fits: fits(found), Grace: 15 * time.Second, Drain: s.over,
 		}
 		if c.Workers > 1 {
 			w.Name = fmt.Sprintf("%s/%d", c.Name, i+1)
@@ -117,6 +154,34 @@ func (c Crew) Start(ctx context.Context, b *board.Board, log zerolog.Logger, can
 		})
 	}
 	return s, nil
+}
+
+// Takes fails for jobs that this crew cannot do: one that asks for more than the host allows is a mistake; one that asks for a better sandbox than
+// the machine has would wait for ever where the crew is alone.
+func (c Crew) Takes(jobs []board.Job, alone bool) error {
+	if !c.works() {
+		return nil
+	}
+	found, _ := c.Host.Found() // a machine below what the host asks for offers no commands, and does the rest
+	for _, j := range jobs {
+		if _, err := c.Host.Sandbox.Narrow(j.Sandbox); err != nil {
+			return Usage("job %q: sandbox: %w", Field(j.Title, 60), err)
+		}
+		if err := fits(found)(j); err != nil && alone {
+			return &Fault{Code: ExitFailed, Err: fmt.Errorf("job %q: %w", Field(j.Title, 60), err), Hint: "nothing was submitted; on a board that other workers serve (--connect) one of them could do it"}
+		}
+	}
+	return nil
+}
+
+// fits says which jobs a worker leaves to others: those that ask for a better sandbox than its machine has.
+func fits(found board.Sandbox) func(board.Job) error {
+	return func(j board.Job) error {
+		if policy.Reaches(found.Rung, j.Sandbox.Min) {
+			return nil
+		}
+		return fmt.Errorf("it asks for sandbox %s, and the workers so far have %s; `orchestrator doctor` there tells what is missing", j.Sandbox.Min, found.Rung)
+	}
 }
 
 // cache opens the place for the files of jobs.
@@ -173,6 +238,3 @@ func hostname() string {
 	}
 	return h
 }
-
-// Origin names a folder of this machine for people elsewhere.
-func Origin(dir string) string { return hostname() + ":" + dir }

@@ -22,6 +22,10 @@
 // # Promises
 //
 //   - Results go to stdout, everything else to stderr.
-//   - Whatever text reaches a terminal is sanitised here; what goes into a file or a pipe is byte for byte.
+//   - Whatever text reaches a terminal is sanitised here: it shows, and nothing in it is obeyed, hides or turns what stands there. A result that
+//     goes into a file or a pipe is byte for byte; tables, fields of one line, JSON, log records and errors are clean there too.
+//   - A record of the log is one line, and what an error quotes is set in, so that no value can pass for a line of the program's.
+//   - What is Hidden (package secrets) is in no log record and no error.
+//   - There are no pages: nothing in the programs writes HTML.
 //   - Nothing here links the NATS server: a program that may own one hands in the function that attaches to it.
 package app

@@ -112,9 +112,11 @@ func Report(ctx context.Context, w io.Writer, program string, err error) int {
 	if err == nil || errors.Is(err, syscall.EPIPE) || errors.As(err, &f) && f.Err == nil {
 		return code
 	}
-	fmt.Fprintf(w, "%s: %s\n", program, Body(err.Error()))
+	// A line that an error quotes is set in, so that it is not taken for one of the program's.
+	text := Body(Hidden().String(err.Error()))
+	fmt.Fprintf(w, "%s: %s\n", program, strings.ReplaceAll(strings.TrimRight(text, "\n"), "\n", "\n  "))
 	if hint != "" {
-		fmt.Fprintf(w, "%s\n", hint)
+		fmt.Fprintf(w, "%s\n", Body(Hidden().String(hint)))
 	}
 	return code
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"fmt"
 	"io"
 	"os"
 	"sync"
@@ -32,20 +33,26 @@ func (l *Lines) Through(fn func([]byte)) {
 	l.through = fn
 }
 
+// Write writes one line. What a terminal would obey becomes \u escapes, but for the colours of the console writer and the newline: it has quoted
+// the old control characters, as JSON has.
 func (l *Lines) Write(p []byte) (int, error) {
+	line := []byte(escapeJSON(string(p)))
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.through != nil {
-		l.through(p)
+		l.through(line)
 		return len(p), nil
 	}
-	return l.f.Write(p)
+	if _, err := l.f.Write(line); err != nil {
+		return 0, err
+	}
+	return len(p), nil
 }
 
 // Terminal says whether the lines end up on one that can be redrawn.
 func (l *Lines) Terminal() bool { return Interactive(l.f) }
 
-// Logger makes the program's logger into f: lines for people on a terminal, JSON elsewhere.
+// Logger makes the program's logger into f: lines for people on a terminal, JSON elsewhere, without what is Hidden.
 func Logger(f *os.File, level string) (zerolog.Logger, *Lines, error) {
 	if level == "off" {
 		level = "disabled"
@@ -55,9 +62,9 @@ func Logger(f *os.File, level string) (zerolog.Logger, *Lines, error) {
 		return zerolog.Nop(), nil, Usage("--log-level %q: there are debug, info, warn, error and off", level)
 	}
 	lines := &Lines{f: f}
-	var w io.Writer = lines
+	w := records{to: lines}
 	if term.IsTerminal(int(f.Fd())) {
-		w = zerolog.ConsoleWriter{Out: sanitised{w}, TimeFormat: time.TimeOnly, NoColor: !colour(f)}
+		w.to = zerolog.ConsoleWriter{Out: lines, TimeFormat: time.TimeOnly, NoColor: !colour(f), FormatMessage: messages(colour(f))}
 	}
 	return zerolog.New(w).Level(l).With().Timestamp().Logger(), lines, nil
 }
@@ -70,14 +77,27 @@ func Interactive(f *os.File) bool {
 	return term.IsTerminal(int(f.Fd())) && os.Getenv("TERM") != "dumb"
 }
 
-// sanitised keeps the colours of the console writer and nothing else that a terminal would obey; zerolog quotes control characters in values.
-type sanitised struct{ w io.Writer }
+// records passes on one record at a time, each a write and a line of JSON, without secrets.
+type records struct{ to io.Writer }
 
-func (s sanitised) Write(p []byte) (int, error) {
-	if _, err := s.w.Write(stripHidden(p)); err != nil {
+func (r records) Write(p []byte) (int, error) {
+	if _, err := r.to.Write(Hidden().JSON(p)); err != nil {
 		return 0, err
 	}
 	return len(p), nil
+}
+
+// messages lays out that of a record for the console: the one value that it does not quote.
+func messages(bold bool) zerolog.Formatter {
+	return func(m any) string {
+		switch {
+		case m == nil || m == "":
+			return ""
+		case bold:
+			return "\x1b[1m" + line(fmt.Sprint(m)) + "\x1b[0m"
+		}
+		return line(fmt.Sprint(m))
+	}
 }
 
 func oneLine(s string) string { return budget.Preview(s, 2_000) }

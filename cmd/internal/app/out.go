@@ -6,11 +6,12 @@ import (
 	"io"
 	"os"
 	"strings"
-	"unicode"
 
 	"github.com/clipperhouse/displaywidth"
 	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
+
+	"muster/budget"
 )
 
 // JSONFlag asks for JSON on stdout.
@@ -76,7 +77,7 @@ func escapeJSON(s string) string {
 
 // obeyed never holds for the newlines and blanks of the JSON text itself.
 func obeyed(r rune) bool {
-	return r >= 0x7f && (unicode.IsControl(r) || unicode.Is(unicode.Cf, r) || r == '\u2028' || r == '\u2029')
+	return r >= 0x7f && (budget.Hidden(r) || r == '\u2028' || r == '\u2029')
 }
 
 // Text prints a body as it is into a file or pipe, sanitised on a terminal, with a newline at its end there.
@@ -90,17 +91,24 @@ func (o Out) Text(s string) error {
 	return err
 }
 
-// Table prints rows under a head, columns aligned; the last column takes what the terminal has left. Cells are one-line texts already.
+// Table prints rows under a head, columns aligned; the last column takes what the terminal has left.
 func (o Out) Table(head []string, rows [][]string) error {
 	_, err := io.WriteString(o.W, strings.Join(FormatTable(head, rows, o.Width), "\n")+"\n")
 	return err
 }
 
-// FormatTable lays out a table, a line a row; width 0: as wide as it gets. A nil head is left out.
+// FormatTable lays out a table, a line a row, into a file as on a terminal; width 0: as wide as it gets. A nil head is left out.
 func FormatTable(head []string, rows [][]string, width int) []string {
-	all := rows
+	all := make([][]string, 0, len(rows)+1)
 	if head != nil {
-		all = append([][]string{head}, rows...)
+		all = append(all, head)
+	}
+	for _, r := range rows {
+		cells := make([]string, len(r))
+		for i, c := range r {
+			cells[i] = line(c)
+		}
+		all = append(all, cells)
 	}
 	var wide []int
 	for _, r := range all {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"github.com/adrg/xdg"
+
+	"muster/cmd/internal/config"
 )
 
 // Project is a folder and the places on this machine that belong to it.
@@ -61,6 +63,9 @@ func projectName(root string) string {
 	return readable[:min(len(readable), 40)] + "-" + hex.EncodeToString(sum[:4])
 }
 
+// Origin names the folder for people elsewhere.
+func (p Project) Origin() string { return hostname() + ":" + p.Dir }
+
 // DataDir is where the project's board is kept.
 func (p Project) DataDir() (string, error) {
 	return homely("XDG_DATA_HOME", xdg.DataHome, p.Name)
@@ -68,6 +73,31 @@ func (p Project) DataDir() (string, error) {
 
 // CacheDir is where snapshots and trees of agents are kept, for all projects of this user.
 func CacheDir() (string, error) { return homely("XDG_CACHE_HOME", xdg.CacheHome) }
+
+// Direct fails where agents may not work on the folder itself: where it holds what says how they are confined, or has to do with where we keep
+// boards, with their keys, and the files of other jobs.
+func (p Project) Direct(file config.File) error {
+	if err := file.Outside(p.Dir); err != nil {
+		return err
+	}
+	data, err := homely("XDG_DATA_HOME", xdg.DataHome)
+	cache, err2 := CacheDir()
+	if err != nil || err2 != nil {
+		return nil // there are no such places
+	}
+	for _, kept := range []string{data, cache} {
+		kept, err := filepath.EvalSymlinks(kept)
+		if err != nil {
+			continue // there is nothing yet
+		}
+		for _, way := range [][2]string{{p.Dir, kept}, {kept, p.Dir}} {
+			if rel, err := filepath.Rel(way[0], way[1]); err == nil && filepath.IsLocal(rel) {
+				return fmt.Errorf("%s: boards and files of jobs are kept in %s, which agents could read and change: work on a folder beside it", p.Dir, kept)
+			}
+		}
+	}
+	return nil
+}
 
 // homely is a folder of ours below one that the environment names, itself or as part of the user's home. Without either there is no such place:
 // what would be guessed (the root, the present folder) is nobody's.
@@ -83,7 +113,7 @@ func homely(variable, base string, below ...string) (string, error) {
 }
 
 // ScratchDir makes a folder for what a session leaves beside its workspace, outside of the folder that it works on; the caller removes it.
-func ScratchDir(workspace string) (string, error) {
+func (p Project) ScratchDir() (string, error) {
 	parents := []string{os.TempDir(), xdg.RuntimeDir, "/dev/shm"}
 	if cache, err := CacheDir(); err == nil {
 		parents = append(parents, cache)
@@ -93,7 +123,7 @@ func ScratchDir(workspace string) (string, error) {
 		if err != nil {
 			continue
 		}
-		if rel, err := filepath.Rel(workspace, real); workspace != "" && err == nil && filepath.IsLocal(rel) {
+		if rel, err := filepath.Rel(p.Dir, real); err == nil && filepath.IsLocal(rel) {
 			continue
 		}
 		dir, err := os.MkdirTemp(real, "muster-*")
@@ -102,5 +132,5 @@ func ScratchDir(workspace string) (string, error) {
 		}
 		return dir, nil
 	}
-	return "", fmt.Errorf("%s holds every folder for temporary files: set TMPDIR to one outside, or work on a smaller folder", workspace)
+	return "", fmt.Errorf("%s holds every folder for temporary files: set TMPDIR to one outside, or work on a smaller folder", p.Dir)
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+
+	"muster/board/secrets"
 )
 
 // Run runs a program's command line and returns its exit code. The first SIGINT, SIGTERM or SIGHUP cancels the context of the command with an
@@ -20,6 +22,7 @@ import (
 func Run(ctx context.Context, program *cli.App, args []string) int {
 	ctx, stop := signals(ctx)
 	defer stop()
+	_ = Hide(secrets.Credentials(os.Environ()))           // of these all can be looked for
 	program.ExitErrHandler = func(*cli.Context, error) {} // Report decides, and main exits
 	program.OnUsageError = func(_ *cli.Context, err error, _ bool) error { return usageError(program.Name, err) }
 	program.DisableSliceFlagSeparator = true
@@ -73,6 +76,9 @@ func reorder(flags []cli.Flag, args []string) []string {
 		case len(a) < 2 || a[0] != '-':
 			rest = append(rest, a)
 		default:
+			if a == "--help" || a == "-h" {
+				return []string{"--help"} // of the command, whatever else is said
+			}
 			first = append(first, a)
 			if takesValue(flags, a) && i+1 < len(args) {
 				i++

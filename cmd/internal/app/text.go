@@ -1,9 +1,9 @@
 package app
 
 import (
-	"bytes"
+	"fmt"
+	"io"
 	"strings"
-	"unicode"
 
 	"muster/budget"
 )
@@ -12,30 +12,15 @@ import (
 func Field(s string, limit int) string { return budget.Preview(s, limit) }
 
 // Body is a text of many lines for a terminal: no control characters but newline and tab, nothing that turns or hides what stands there.
-func Body(s string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r == '\u2028', r == '\u2029':
-			return '\n'
-		case hidden(r):
-			return -1
-		}
-		return r
-	}, budget.Plain(s))
+func Body(s string) string { return budget.Shown(s) }
+
+// Note writes one line for a person to w, sanitised and without secrets, whatever is put into it. What comes from elsewhere and has a place of
+// its own in it is a Field.
+func Note(w io.Writer, format string, a ...any) {
+	fmt.Fprintln(w, line(Hidden().String(fmt.Sprintf(format, a...))))
 }
 
-// hidden says that r has no picture of its own: bidi controls, tags, zero-width characters; but the joiners, which make one letter or emoji of several.
-func hidden(r rune) bool {
-	const nonJoiner, joiner = '\u200c', '\u200d'
-	return unicode.Is(unicode.Cf, r) && r != nonJoiner && r != joiner
-}
-
-// stripHidden does for bytes that hold escape sequences of our own what Body does for a text.
-func stripHidden(p []byte) []byte {
-	return bytes.Map(func(r rune) rune {
-		if hidden(r) || r >= 0x7f && r <= 0x9f {
-			return -1
-		}
-		return r
-	}, p)
+// line keeps a text on one line, and its blanks as they are.
+func line(s string) string {
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(Body(s))
 }

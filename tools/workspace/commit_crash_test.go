@@ -296,6 +296,38 @@ func TestTornFileIsPutBack(t *testing.T) {
 	}
 }
 
+// TestTornNewContentIsDropped has a process that ended in the middle of writing a file's new content, also one that is the same as the old one.
+func TestTornNewContentIsDropped(t *testing.T) {
+	at := stepNumber(t, "write same")
+	for _, part := range []string{"", "sa", "same\n"} {
+		top := t.TempDir()
+		dir := filepath.Join(top, "ws")
+		if err := os.Mkdir(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		furnish(t, dir)
+		before := picture(t, dir)
+		if step, out := runDying(t, top, at); step != "write same" {
+			t.Fatalf("it died at %q: %s", step, out)
+		}
+		torn := slices.DeleteFunc(leftovers(t, dir), func(name string) bool { return get(t, name) != "same\n" })
+		if len(torn) != 1 {
+			t.Fatalf("it left %v", torn)
+		}
+		put(t, torn[0], part)
+		c, err := OpenCache(filepath.Join(top, "cache"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Reclaim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if now := picture(t, dir); now != before {
+			t.Errorf("with %q of it written:\n%s", part, now)
+		}
+	}
+}
+
 // TestCommitSurvivesDeathAnywhere kills a process that commits again and again, wherever it is. All files are of one commit afterwards.
 func TestCommitSurvivesDeathAnywhere(t *testing.T) {
 	const files, deaths = 8, 20
@@ -398,5 +430,42 @@ func TestReplaceIsUndone(t *testing.T) {
 			}
 		}
 		p.dir.Close()
+	}
+}
+
+// TestTornKeptContentIsNotUsed has a process that ended while it kept the old content of a file that it was to write in place.
+func TestTornKeptContentIsNotUsed(t *testing.T) {
+	at := stepNumber(t, "stage grown2")
+	top := t.TempDir()
+	dir := filepath.Join(top, "ws")
+	if err := os.Mkdir(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	furnish(t, dir)
+	before := picture(t, dir)
+	if step, out := runDying(t, top, at); step != "stage grown2" {
+		t.Fatalf("it died at %q: %s", step, out)
+	}
+	c, err := OpenCache(filepath.Join(top, "cache"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range journals(t, c) {
+		if strings.HasSuffix(name, keptSuffix) {
+			kept, _ := filepath.Glob(filepath.Join(globQuote(name), "*.old"))
+			if len(kept) != 1 {
+				t.Fatalf("kept: %v", kept)
+			}
+			put(t, kept[0], "old")
+			if err := os.Remove(strings.TrimSuffix(kept[0], ".old") + ".new"); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if _, err := c.Reclaim(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if now := picture(t, dir); now != before {
+		t.Errorf("it left\n%s", now)
 	}
 }

@@ -63,6 +63,8 @@ func furnish(t *testing.T, dir string) {
 	put(t, filepath.Join(dir, "twin1"), "old twin, a longer text than the new one\n")
 	put(t, filepath.Join(dir, "grown1"), "old\n")
 	put(t, filepath.Join(dir, "still"), "still\n")
+	put(t, filepath.Join(dir, "same"), "same\n")
+	put(t, filepath.Join(dir, "sub/mode"), "mode\n")
 	for _, twin := range []string{"twin", "grown"} {
 		if err := os.Link(filepath.Join(dir, twin+"1"), filepath.Join(dir, "sub", twin+"2")); err != nil {
 			t.Fatal(err)
@@ -87,6 +89,8 @@ func furnishSteps() []Step {
 		{Deed: Chmod, Path: "run", Perm: permOf(0o755), Was: sumOf("#!/bin/sh\n")},
 		{Deed: Put, Path: "twin1", Data: []byte("new twin\n"), Was: sumOf("old twin, a longer text than the new one\n")},
 		{Deed: Put, Path: "sub/grown2", Data: []byte("new and longer\n"), Was: sumOf("old\n")},
+		{Deed: Put, Path: "same", Data: []byte("same\n")},
+		{Deed: Put, Path: "sub/mode", Data: []byte("mode\n"), Perm: permOf(0o755)},
 	}
 }
 
@@ -133,6 +137,7 @@ func TestCommitDoesAll(t *testing.T) {
 	want := []Written{
 		{Path: "a"}, {Path: "sub/b"}, {Path: "sub/target"}, {Path: "gone"}, {Path: "new/place/to"}, {Path: "new/file", Created: true},
 		{Path: "other/like", Created: true}, {Path: "run"}, {Path: "twin1", InPlace: true}, {Path: "sub/grown2", InPlace: true},
+		{Path: "same"}, {Path: "sub/mode"},
 	}
 	for i := range want {
 		if w[i] != want[i] {
@@ -162,10 +167,12 @@ new/place/to -rw-r----- 1 names "moved\n"
 other drwxr-xr-x
 other/like -rwxr-xr-x 1 names "#!/bin/sh\n"
 run -rwxr-xr-x 1 names "#!/bin/sh\n"
+same -rw-r--r-- 1 names "same\n"
 still -rw-r--r-- 1 names "still\n"
 sub drwxr-xr-x
 sub/b -rw-r--r-- 1 names "new b\n"
 sub/grown2 -rw-r--r-- 2 names "new and longer\n"
+sub/mode -rwxr-xr-x 1 names "mode\n"
 sub/target -rw-r--r-- 1 names "new target\n"
 sub/twin2 -rw-r--r-- 2 names "new twin\n"
 twin1 -rw-r--r-- 2 names "new twin\n"

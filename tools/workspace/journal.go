@@ -84,26 +84,31 @@ func (j *journal) note(dir string, entries []entry) error {
 	return syncName(filepath.Dir(j.name))
 }
 
-// keep stores two contents of a file.
+// keep stores two contents of a file, the old one first: where there is a new one, the old one is whole.
 func (j *journal) keep(name string, old, fresh []byte) error {
 	dir := j.name + keptSuffix
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
-	for suffix, data := range map[string][]byte{".old": old, ".new": fresh} {
-		f, err := os.OpenFile(filepath.Join(dir, name+suffix), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-		if err != nil {
-			return err
-		}
-		_, err = f.Write(data)
-		if err == nil && j.safe {
-			err = f.Sync()
-		}
-		if err := errors.Join(err, f.Close()); err != nil {
-			return err
-		}
+	if err := j.keepAs(filepath.Join(dir, name+".old"), old); err != nil {
+		return err
 	}
-	return nil
+	if err := j.keepAs(filepath.Join(dir, name+".new"), fresh); err != nil || !j.safe {
+		return err
+	}
+	return errors.Join(syncName(dir), syncName(filepath.Dir(dir)))
+}
+
+func (j *journal) keepAs(name string, data []byte) error {
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	if err == nil && j.safe {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
 }
 
 // kept reads what keep stored; nil where it had not come so far.

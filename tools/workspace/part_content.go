@@ -25,7 +25,11 @@ func (p *swapPart) inPlace() *overwritePart {
 }
 
 func (p *swapPart) stage(x *commit) error {
-	err := writeTemp(p.dir, p.Temp, p.data, p.info, p.perm)
+	err := writeTemp(p.dir, p.fresh(), p.data, p.info, p.perm)
+	if err == nil {
+		x.step("write " + p.Base)
+		return p.dir.Rename(p.fresh(), p.Temp)
+	}
 	if errors.Is(err, fs.ErrPermission) && p.writable {
 		return x.exchangePart(p, p.inPlace()) // the file may be written, its folder may not
 	}
@@ -33,6 +37,9 @@ func (p *swapPart) stage(x *commit) error {
 }
 
 func (p *swapPart) check() error { return p.holds(p.Base, p.was) }
+
+// fresh is the name of the new content until it is whole. So what has the name Temp is the whole new content or the old one, never a part.
+func (p *swapPart) fresh() string { return p.Temp + ".new" }
 
 // aside is a third name, for systems that cannot exchange two.
 func (p *swapPart) aside() string { return p.Temp + ".old" }
@@ -91,6 +98,9 @@ func (p *swapPart) back() error {
 }
 
 func (p *swapPart) undo() error {
+	if err := p.drop(p.fresh()); err != nil {
+		return err
+	}
 	if p.has(p.aside()) { // in the middle of replace
 		var err error
 		switch {
@@ -105,11 +115,11 @@ func (p *swapPart) undo() error {
 			return err
 		}
 	}
-	temp, _, err := p.hash(p.Temp)
+	temp, info, err := p.hash(p.Temp)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
-	case err == nil && temp == p.New: // not exchanged
+	case err == nil && temp == p.New && (p.Perm == p.OldPerm || info.Mode().Perm() == p.Perm): // not exchanged, or nothing differs
 		return p.drop(p.Temp)
 	}
 	return p.back()

@@ -67,6 +67,9 @@ func (x *commit) planNew(s Step, name string) (*newPart, error) {
 	}
 	n := &newPart{spot: &spot{area: to.area, op: op, name: name}, data: s.Data, perm: s.Perm, was: s.Was}
 	n.Kind, n.Dir, n.Base, n.Temp, n.New = kindNew, path.Dir(to.rel), path.Base(to.rel), tempName(), sha256.Sum256(s.Data)
+	if s.Deed == Move && s.Was != nil {
+		n.New = *s.Was
+	}
 	if n.Made, err = x.tree.missing(n.Dir); err != nil {
 		return nil, x.tree.fail(op, name, to, err)
 	}

@@ -26,7 +26,7 @@ type Limits struct {
 	MemoryBytes int64 // of each process, and of all together
 	CPUSecs     int   // of each process
 	FileBytes   int64 // size of a file; never more than the disk has to spare
-	OpenFiles   int   // of each process
+	OpenFiles   int   // of each process; without a limit as many as the system lets it have
 	TmpBytes    int64 // size of the private /tmp, and of /dev/shm
 	DiskBytes   int64 // growth of what is writable; of the disk a tenth, at most 512 MiB, is kept in reserve whatever this says
 	DiskFiles   int64 // the same in files

@@ -4,7 +4,6 @@ import (
 	"os"
 	"runtime"
 	"strconv"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -73,17 +72,19 @@ func confineAndRun(box *boxSpec, cmd *commandSpec, fds []int) error {
 			return err
 		}
 	}
+	var bounds []bound
+	if l.has(layerLimits) {
+		var err error
+		if bounds, err = limits.bounds(box.tasks); err != nil {
+			return err
+		}
+	}
 	if l.has(layerSeccomp) {
 		if err := restrictCalls(l); err != nil {
 			return err
 		}
 	}
-	if l.has(layerLimits) {
-		if err := limits.set(box.tasks); err != nil {
-			return err
-		}
-	}
-	return at("execute it in "+strconv.Quote(clipText(cmd.dir)), syscall.Exec(cmd.path, cmd.args, cmd.env))
+	return at("execute it in "+strconv.Quote(clipText(cmd.dir)), execBound(bounds, cmd))
 }
 
 // identity gives the thread the box's uid and takes every capability, and every way to one.

@@ -106,10 +106,26 @@ func checkDomain(d string) error {
 		return err
 	case domain.addr.IsValid():
 		return fmt.Errorf("domain %q: write a name; addresses are never allowed", clip(d))
+	case Private(strings.Replace(d, "*", "any", 1)):
+		return fmt.Errorf("domain %q can never be reached: it is a name of this machine or its network; --network open gives those", clip(d))
 	case strings.TrimPrefix(d, "*.") != domain.name:
 		return fmt.Errorf("domain %q: write it in small letters, without a dot at its end: %q", clip(d), domain.name)
 	}
 	return nil
+}
+
+// private are the names that no public server has, alone and as the end of others: of the machine itself, of its network, and of the metadata
+// services of clouds.
+var private = []string{
+	"localhost", "localdomain", "local", "internal", "lan", "home.arpa",
+	"metadata.goog", "metadata.tencentyun.com",
+}
+
+// Private says whether a name, in its one form, can be none of a public server.
+func Private(name string) bool {
+	return !strings.Contains(name, ".") || slices.ContainsFunc(private, func(suffix string) bool {
+		return name == suffix || strings.HasSuffix(name, "."+suffix)
+	})
 }
 
 // Within says whether a domain, or a pattern of them, is among those allowed: one of them, or below one that begins with "*.".

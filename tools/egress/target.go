@@ -8,6 +8,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"muster/board/policy"
 )
 
 // target is where somebody wants to go, after the checks of its text. Its host has one form: lower case, no trailing dot, an
@@ -120,13 +122,6 @@ func parsePort(text string) (uint16, error) {
 	return uint16(n), nil
 }
 
-// local are the names that no public server has, alone and as the end of others: of the machine itself, of its network, and of the
-// metadata services of clouds. The check of the address is what holds; this one is earlier.
-var local = []string{
-	"localhost", "localdomain", "local", "internal", "lan", "home.arpa",
-	"metadata.goog", "metadata.tencentyun.com",
-}
-
 // formOf returns the one form of a host that is written in a plain way, wherever it may be.
 func formOf(host string, brackets bool) (string, error) {
 	show := strconv.QuoteToASCII(short(host))
@@ -162,13 +157,8 @@ func (d *Dialer) checkPublic(name, given string) error {
 		return d.checkAddr(addr)
 	}
 	show := strconv.QuoteToASCII(short(given))
-	for _, suffix := range local {
-		if name == suffix || strings.HasSuffix(name, "."+suffix) {
-			return refuse("host %s is a name of this machine or its network", show)
-		}
-	}
-	if !strings.Contains(name, ".") {
-		return refuse("host %s has no dot: a name of the local network", show)
+	if policy.Private(name) { // the check of the address is what holds; this one is earlier
+		return refuse("host %s is a name of this machine or its network", show)
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ var arrows = map[string][]string{
 	"tools/patch":             {},
 	"tools/rules":             {"board/policy", "budget"},
 	"tools/sandbox":           {},
-	"tools/egress":            {},
+	"tools/egress":            {"board/policy"},
 	"tools/egress +tests":     {"tools/egress/egresstest"},
 	"tools/egress/egresstest": {},
 	"tools/web":               {"budget", "tools/egress"},

@@ -141,9 +141,9 @@ func TestPatchMakesOneTreeOfAnother(t *testing.T) {
 		s := newSet(t)
 		a.plant(rt, s.cfg.Tree.Dir)
 		before := harvest(rt, s.cfg.Tree.Dir)
-		if rapid.IntRange(0, 2).Draw(rt, "broken") == 0 && strings.Contains(diff, "\n-one") {
-			at := strings.LastIndex(diff, "\n-one")
-			r := call(t, s, "apply_patch", "diff", diff[:at]+"\n-ONE"+diff[at+5:])
+		wrong := misquoted(diff)
+		if rapid.IntRange(0, 2).Draw(rt, "broken") == 0 && wrong != diff {
+			r := call(t, s, "apply_patch", "diff", wrong)
 			if broken++; r.OK || fmt.Sprint(harvest(rt, s.cfg.Tree.Dir)) != fmt.Sprint(before) {
 				rt.Fatalf("ok=%v %s", r.OK, r.Text)
 			}
@@ -157,4 +157,23 @@ func TestPatchMakesOneTreeOfAnother(t *testing.T) {
 	if broken == 0 || whole == 0 {
 		t.Errorf("%d patches were whole, %d broken", whole, broken)
 	}
+}
+
+// misquoted is a diff whose last line to remove is one that no file has; the diff itself where it removes nothing.
+func misquoted(diff string) string {
+	lines, last, inHunk := strings.SplitAfter(diff, "\n"), -1, false
+	for i, line := range lines {
+		switch {
+		case strings.HasPrefix(line, "diff --git "):
+			inHunk = false
+		case strings.HasPrefix(line, "@@"):
+			inHunk = true
+		case inHunk && strings.HasPrefix(line, "-"):
+			last = i
+		}
+	}
+	if last >= 0 {
+		lines[last] = "-a line of no file\n"
+	}
+	return strings.Join(lines, "")
 }

@@ -63,6 +63,7 @@ type attempt struct {
 	release func()         // ends what serves them
 	tree    *workspace.Tree
 	skills  []skills.Skill
+	env     map[string]string // of its commands
 	set     *tools.Set
 	log     zerolog.Logger
 	loop    *loop       // nil for steps
@@ -165,12 +166,12 @@ func (a *attempt) prepare(ctx context.Context) (*board.Result, error) {
 		return res, nil
 	}
 	a.findSkills()
-	env, err := a.gather(ctx)
+	a.env, err = a.gather(ctx)
 	retry := err != nil // what others said could not be read
 	if err == nil {
 		a.set, err = tools.New(tools.Config{
-			Tree: a.tree, Caps: a.caps, Mode: a.mode, Allow: a.profile.allow(a.known), Policy: a.policy, Rules: sets, Env: env, Prune: a.Prune,
-			Lease: a.lease, Profiles: delegates(a.profiles), Skills: a.skills, Web: a.Web, Journal: a.journal(ctx),
+			Tree: a.tree, Caps: a.caps, Mode: a.mode, Allow: a.profile.allow(a.known), Policy: a.policy, Rules: sets, Env: a.env, Prune: a.Prune,
+			Lease: a.lease, Profiles: delegates(a.profiles), Skills: a.skills, Web: a.Web, Journal: a.journal(ctx), Ask: a.ask,
 		})
 	}
 	if err != nil {

@@ -60,10 +60,7 @@ type Board struct {
 	board, workers jetstream.KeyValue
 	objects        jetstream.ObjectStore
 
-	memory struct {
-		sync.Mutex
-		bucket jetstream.KeyValue // nil until it is first needed
-	}
+	memory, questions lazyBucket
 
 	views views
 }
@@ -210,6 +207,35 @@ func (b *Board) bucket(ctx context.Context, cfg jetstream.KeyValueConfig) (jetst
 		return nil, fmt.Errorf("bucket %s: %w", cfg.Bucket, err)
 	}
 	return kv, nil
+}
+
+// lazyBucket is one that is opened when it is first needed.
+type lazyBucket struct {
+	sync.Mutex
+	kv jetstream.KeyValue
+}
+
+// lazily opens a bucket; nil where there is none and it is not to be made.
+func (b *Board) lazily(ctx context.Context, l *lazyBucket, name string, create bool) (jetstream.KeyValue, error) {
+	l.Lock()
+	defer l.Unlock()
+	if l.kv != nil {
+		return l.kv, nil
+	}
+	var kv jetstream.KeyValue
+	var err error
+	if create {
+		kv, err = b.bucket(ctx, jetstream.KeyValueConfig{Bucket: name, History: 1, Storage: jetstream.FileStorage})
+	} else {
+		kv, err = persist(ctx, func(ctx context.Context) (jetstream.KeyValue, error) { return b.js.KeyValue(ctx, name) })
+		if errors.Is(err, jetstream.ErrBucketNotFound) {
+			return nil, nil
+		}
+	}
+	if err == nil {
+		l.kv = kv
+	}
+	return kv, err
 }
 
 // Get returns the entry of a job. ErrNotFound. An id may be given as a unique prefix of at least 6 characters, or the last 6 or more.

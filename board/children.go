@@ -198,7 +198,7 @@ func (l *Lease) Submit(ctx context.Context, call string, child Job) (Entry, erro
 	parent := l.job
 	child.ID, child.Run, child.Parent = childID(parent, call), parent.Run, parent.ID
 	child.Path = append(slices.Clone(parent.Path), parent.ID)
-	child.Sandbox, child.Rules = parent.Sandbox, parent.Rules // delegation widens nothing
+	child.Sandbox, child.Rules, child.AskFor = parent.Sandbox, parent.Rules, parent.AskFor // delegation widens nothing
 	child.Pool, child.Priority = cmp.Or(child.Pool, parent.Pool), cmp.Or(child.Priority, parent.Priority)
 	if d := parent.Deadline; !d.IsZero() && (child.Deadline.IsZero() || d.Before(child.Deadline)) {
 		child.Deadline = d

@@ -18,6 +18,7 @@
 //	workers    <prefix>_workers                         bucket with a TTL, one key a worker, and the steward's
 //	artifacts  <prefix>_artifacts                       object store, named by SHA-256
 //	memories   <prefix>_memory                          bucket, <hash of the project>.<memory>
+//	questions  <prefix>_approvals                       bucket, <run>.<job>.<n>, and rules <run>.always.<hash>
 //	nudge      <prefix>.ctl.<job>                       core message: "look at your entry"
 //
 // # Life of a job
@@ -66,6 +67,13 @@
 // All jobs that are killed together are flagged first, ancestors before descendants; then each is ended where nobody holds it, or its holder told.
 // A line says "killed" only of what is proved: of a worker without heartbeat nothing is, and asking again does not change that. A job after a
 // killed one fails, two seconds later, unless the kill has come to it too.
+//
+// # Questions to people
+//
+// A job whose submitter said how long (Job.AskFor) may ask a person about a call (Lease.Ask): it waits without a slot, and the question stands on the
+// board with the exact arguments of the call and their hash. An answer is written over it by compare-and-set, so nothing is answered twice; it
+// outlives the holder that asked, and serves no other call. Past its deadline a question is denied. With an approval goes, where the person says
+// so, a rule for the rest of the run (AlwaysOf); what it means, package tools/rules knows.
 //
 // # A server that changes hands
 //

@@ -74,8 +74,9 @@ type Job struct {
 	Priority Priority          `json:"priority,omitempty"` // default "normal"
 	After    []string          `json:"after,omitempty"`    // job ids that must be done first; any that ends otherwise fails this one
 	Deadline time.Time         `json:"deadline,omitzero"`
-	Attempts int               `json:"attempts,omitempty"` // max attempts, default 3
-	Detach   bool              `json:"detach,omitempty"`   // outlives its parent
+	Attempts int               `json:"attempts,omitempty"`   // max attempts, default 3
+	Detach   bool              `json:"detach,omitempty"`     // outlives its parent
+	AskFor   time.Duration     `json:"ask_for_ns,omitempty"` // how long a question to a person waits for its answer; 0: nobody is there
 	Created  time.Time         `json:"created"`
 }
 
@@ -126,7 +127,7 @@ type Entry struct {
 	Pointer   uint64        `json:"pointer"`             // number of the newest queue pointer
 	Worker    string        `json:"worker,omitempty"`    // that holds it; queued: that fell silent with it
 	Sandbox   string        `json:"sandbox,omitempty"`   // rung of the commands at its newest holder: "off" is no confinement at all
-	Waits     string        `json:"waits,omitempty"`     // queued: why the first worker that it came to could not do it
+	Waits     string        `json:"waits,omitempty"`     // queued: why the first worker that it came to could not do it; waiting: for which question
 	Killing   string        `json:"killing,omitempty"`   // kill flag: the reason; set, no claim starts it
 	After     []string      `json:"after,omitempty"`     // what it waits for; the first maxAfter
 	AfterAll  int           `json:"after_all,omitempty"` // how many After has in the specification, when that is more

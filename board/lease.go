@@ -48,6 +48,7 @@ type Lease struct {
 	appends  int
 	ended    bool // the result is in the log
 	submitMu sync.Mutex
+	askMu    sync.Mutex // one question is numbered at a time
 	viewMu   sync.Mutex
 	view     *view
 

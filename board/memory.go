@@ -27,7 +27,7 @@ import (
 func (b *Board) Remember(ctx context.Context, project string, m memory.Memory, limits memory.Limits) (memory.Saved, error) {
 	m = b.unsecret(m)
 	m.Saved = now()
-	kv, err := b.memories(ctx, true)
+	kv, err := b.lazily(ctx, &b.memory, b.names.memory, true)
 	if err != nil {
 		return memory.Saved{}, fmt.Errorf("save memory: %w", err)
 	}
@@ -64,7 +64,7 @@ const saveAgain = 20 * time.Millisecond
 
 // Memories lists what a project remembers, the newest first.
 func (b *Board) Memories(ctx context.Context, project string) ([]memory.Memory, error) {
-	kv, err := b.memories(ctx, false)
+	kv, err := b.lazily(ctx, &b.memory, b.names.memory, false)
 	if err != nil || kv == nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func (b *Board) Memories(ctx context.Context, project string) ([]memory.Memory, 
 // Forget removes a memory for good: its id may be given by its first six digits or more. It returns what was removed. memory.ErrNotFound,
 // memory.ErrAmbiguous.
 func (b *Board) Forget(ctx context.Context, project, id string) (memory.Memory, error) {
-	kv, err := b.memories(ctx, false)
+	kv, err := b.lazily(ctx, &b.memory, b.names.memory, false)
 	if err != nil {
 		return memory.Memory{}, err
 	}
@@ -114,29 +114,6 @@ func (b *Board) unsecret(m memory.Memory) memory.Memory {
 	}
 	m.By.Title = b.secrets.String(m.By.Title)
 	return memory.New(b.secrets.String(m.Text), tags, m.By)
-}
-
-// memories opens the bucket; nil where there is none and it is not to be made.
-func (b *Board) memories(ctx context.Context, create bool) (jetstream.KeyValue, error) {
-	b.memory.Lock()
-	defer b.memory.Unlock()
-	if b.memory.bucket != nil {
-		return b.memory.bucket, nil
-	}
-	var kv jetstream.KeyValue
-	var err error
-	if create {
-		kv, err = b.bucket(ctx, jetstream.KeyValueConfig{Bucket: b.names.memory, History: 1, Storage: jetstream.FileStorage})
-	} else {
-		kv, err = persist(ctx, func(ctx context.Context) (jetstream.KeyValue, error) { return b.js.KeyValue(ctx, b.names.memory) })
-		if errors.Is(err, jetstream.ErrBucketNotFound) {
-			return nil, nil
-		}
-	}
-	if err == nil {
-		b.memory.bucket = kv
-	}
-	return kv, err
 }
 
 // remembered reads all that a project remembers, the newest first, and the sequence of its last change. The list is as new as what the leader says

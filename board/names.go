@@ -17,13 +17,14 @@ import (
 //	<prefix>_workers     bucket     w.<worker>; steward                          heartbeats, with a TTL
 //	<prefix>_artifacts   objects    <sha256>; staging.<unique>                   content
 //	<prefix>_memory      bucket     <hash of the project>.<memory>               memories of projects
+//	<prefix>_approvals   bucket     <run>.<job>.<n>; <run>.always.<hash>         questions to people
 //	<prefix>.ctl.<job>   core                                                    "look at your entry"
 //	<pool>_<priority>    consumer of <PREFIX>_JOBS, filter <prefix>.jobs.<pool>.<priority>.*
 type names struct {
 	prefix                    string
 	events, jobs              string // streams
 	board, workers, artifacts string // buckets
-	memory                    string // bucket
+	memory, approvals         string // buckets
 }
 
 const (
@@ -47,7 +48,7 @@ func newNames(prefix string) (names, error) {
 	return names{
 		prefix: prefix, events: up + "_EVENTS", jobs: up + "_JOBS",
 		board: prefix + "_board", workers: prefix + "_workers", artifacts: prefix + "_artifacts",
-		memory: prefix + "_memory",
+		memory: prefix + "_memory", approvals: prefix + "_approvals",
 	}, nil
 }
 
@@ -80,6 +81,8 @@ func (n names) memoryKey(project, id string) string {
 func (n names) remembered(project, id string) string {
 	return "$KV." + n.memory + "." + n.memoryKey(project, id)
 }
+
+func (n names) question(key string) string { return "$KV." + n.approvals + "." + key }
 
 func entryKey(run, parent, job string) string {
 	if parent == "" {

@@ -96,7 +96,7 @@ func (e *Entry) addReason(reason string) {
 // end fills what a terminal entry says of its result.
 func (e *Entry) end(r Result, seq uint64) {
 	e.State, e.ResultSeq, e.ResultLen = r.State, seq, int64(len(r.Text))
-	e.Preview, e.Ended = r.preview(), now()
+	e.Preview, e.Ended, e.Waits = r.preview(), now(), ""
 	if r.Usage != (Usage{}) {
 		e.Usage = r.Usage
 	}

@@ -117,6 +117,9 @@ func (j Job) complete() (Job, error) {
 	if err := j.Rules.Check(); err != nil {
 		return j, fmt.Errorf("submit %s: rules: %w", j.label(), err)
 	}
+	if j.AskFor < 0 {
+		return j, fmt.Errorf("submit %s: questions wait for %s: use 0 or more", j.label(), j.AskFor)
+	}
 	if len(j.Path) > maxDepth {
 		return j, fmt.Errorf("submit %s: %w: %d ancestors, at most %d are possible", j.label(), ErrLimit, len(j.Path), maxDepth)
 	}
@@ -213,7 +216,7 @@ func (b *Board) newEntry(j Job) Entry {
 
 // queue is the entry's way into the queue: its newest pointer gets a number that was never used.
 func (e *Entry) queue() {
-	e.State, e.Queued, e.Delay = Queued, now(), 0
+	e.State, e.Queued, e.Delay, e.Waits = Queued, now(), 0, ""
 	e.Pointer++
 }
 

@@ -31,10 +31,21 @@ func (s *Set) Invoke(ctx context.Context, r Request) Reply {
 	if r.ID == "" { // two calls must never share a key
 		r.ID = uuid.NewString()
 	}
-	t, args, notes, early, err := s.admit(r)
-	if early != nil || err != nil {
-		return s.receipt(ctx, s.reply(r, early, err, notes, s.repeated(r.Tool, r.Args, early, err), begun))
+	p, err := s.admit(r)
+	var denied *Output
+	if err == nil && p.why != "" {
+		denied, err = s.ask(ctx, r, &p)
+		var fault *faultError
+		if errors.As(err, &fault) && ctx.Err() == nil {
+			reply := s.reply(r, nil, fail(Permanent, "the call was not started, since nobody could be asked about it: %v", fault.err), nil, again{}, begun)
+			reply.Fault = fault.err
+			return reply
+		}
 	}
+	if (denied != nil || err != nil) && ctx.Err() == nil {
+		return s.receipt(ctx, s.reply(r, denied, err, p.notes, s.repeated(r.Tool, r.Args, denied, err), begun))
+	}
+	t, args, notes := p.tool, p.args, p.notes
 	if ctx.Err() != nil {
 		return s.reply(r, nil, fail(Transient, "the call was not started: %v", context.Cause(ctx)), nil, again{}, begun)
 	}
@@ -53,6 +64,7 @@ func (s *Set) Invoke(ctx context.Context, r Request) Reply {
 	}
 	c := &Call{ID: r.ID, Tree: s.cfg.Tree, Caps: s.cfg.Caps, Room: s.cfg.Caps.OutputChars - noteChars(notes), set: s}
 	out, err := s.guarded(ctx, t, c, args)
+	out.Facts.Approved = p.approved
 	var twice again
 	if t.Polls == nil || !t.Polls(args) {
 		twice = s.repeated(t.Name, args, &out, err)
@@ -62,31 +74,40 @@ func (s *Set) Invoke(ctx context.Context, r Request) Reply {
 	return s.receipt(ctx, s.reply(r, &out, err, notes, twice, begun))
 }
 
-// admit is everything before a call may run: look up, check, validate, approve. early is a result that needs no run.
-func (s *Set) admit(r Request) (t Tool, args json.RawMessage, notes []string, early *Output, err error) {
+// proposal is a call that may run, or that a person must be asked about.
+type proposal struct {
+	tool     Tool
+	args     json.RawMessage
+	notes    []string
+	why      string // a person must be asked, and this is what asks
+	approved string // who said yes
+}
+
+// admit is everything before a call may run that needs nobody else: look up, check, validate, judge.
+func (s *Set) admit(r Request) (p proposal, err error) {
 	t, ok := s.find(r.Tool)
 	if !ok {
 		if err := s.unconfigured(r.Tool); err != nil {
-			return t, nil, nil, nil, err
+			return p, err
 		}
-		return t, nil, nil, nil, fail(Input, "unknown tool %q; the nearest are: %s", shorten(r.Tool, 80), s.nearest(r.Tool))
+		return p, fail(Input, "unknown tool %q; the nearest are: %s", shorten(r.Tool, 80), s.nearest(r.Tool))
 	}
 	v, err := s.allowed(t)
 	if err != nil {
-		return t, nil, nil, nil, err
+		return p, err
 	}
-	if args, notes, err = arguments(t, r.Args); err != nil {
-		return t, nil, nil, nil, err
+	if p.args, p.notes, err = arguments(t, r.Args); err != nil {
+		return proposal{}, err
 	}
-	v, reason, err := s.approve(t, args, v)
+	p.tool = t
+	v, reason, err := s.approve(t, p.args, v)
 	if err != nil {
-		return t, args, nil, nil, err
+		return proposal{}, err
 	}
 	if v == asked {
-		out := s.denied(t, reason)
-		return t, args, nil, &out, nil
+		p.why = reason
 	}
-	return t, args, notes, nil, nil
+	return p, nil
 }
 
 func (s *Set) find(name string) (Tool, bool) {

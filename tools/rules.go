@@ -2,7 +2,6 @@ package tools
 
 import (
 	"encoding/json"
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -153,12 +152,6 @@ func (c *Call) leftOut(tool, start string) func(path string) bool {
 	return func(path string) bool {
 		return slices.ContainsFunc(filters, func(f func(string) bool) bool { return f(path) })
 	}
-}
-
-// denied is the result of a question that nobody is there to answer: an instruction, not a failure.
-func (s *Set) denied(t Tool, reason string) Output {
-	return Output{Text: fmt.Sprintf("denied: %s needs an approval %s, and nobody is there to give it; do not retry it; "+
-		"finish without it, or say in your answer what you would have run and why", t.Name, reason), Facts: Facts{Denied: true}}
 }
 
 // nearest lists the visible tools whose names are closest to name.

@@ -56,7 +56,8 @@ type Facts struct {
 	ExitCode *int             `json:"exit_code,omitempty"`
 	Signal   string           `json:"signal,omitempty"`
 	TimedOut bool             `json:"timed_out,omitempty"`
-	Denied   bool             `json:"denied,omitempty"` // a person, or nobody, allowed it: the text is an instruction
+	Denied   bool             `json:"denied,omitempty"`   // by a person, or since nobody is there: the text is an instruction
+	Approved string           `json:"approved,omitempty"` // by whom, where one had to be asked
 	TaskID   string           `json:"task_id,omitempty"`
 	JobID    string           `json:"job_id,omitempty"`
 	Seen     int64            `json:"bytes_seen,omitempty"`

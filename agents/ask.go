@@ -20,7 +20,7 @@ func (a *attempt) ask(ctx context.Context, q board.Question) (board.Approval, er
 		return board.Approval{}, err
 	}
 	if rule, ok := Covered(a.tree, given, a.env, q.Tool, q.Args); ok {
-		return board.Approval{Verdict: board.Approved, By: rule.By, Reason: "always " + rule.Rule, Always: rule.Rule}, nil
+		return board.Approval{Verdict: board.Approved, By: rule.By, Reason: "always " + rule.Rule, Always: []string{rule.Rule}}, nil
 	}
 	return a.lease.Ask(ctx, q)
 }

@@ -68,10 +68,10 @@ turns:
 	}
 	h.answer(first, board.Answer{Approve: true, By: "ada"})
 	h.answer(h.asked(id), board.Answer{By: "ada", Reason: "not that one"})
-	h.answer(h.asked(id), board.Answer{Approve: true, By: "bob", Always: "run_command(echo *)"})
+	h.answer(h.asked(id), board.Answer{Approve: true, By: "bob", Always: []string{"run_command(echo *)"}})
 	// A redirect is a write, of which that rule says nothing.
 	fourth := h.asked(id)
-	h.answer(fourth, board.Answer{Approve: true, By: "bob", Always: "edit(said)"})
+	h.answer(fourth, board.Answer{Approve: true, By: "bob", Always: []string{"edit(said)"}})
 	h.answer(h.asked(id), board.Answer{Approve: true, By: "bob"})
 	if res := h.result(id); res.State != board.Done {
 		t.Fatalf("%+v\n%s", res, h.log(id))

@@ -23,6 +23,9 @@
 //
 // # Plans
 //
+// What a mode or a rule lets an agent do only when asked is put to a person (ask.go), unless one has allowed its like for the run. The job waits
+// without a slot; a new holder finds the answer, or goes on waiting for it.
+//
 // A plan is a YAML file of jobs: prompts, or steps (tool calls without a model).
 //
 //	title: Review

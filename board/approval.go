@@ -54,7 +54,7 @@ type Approval struct {
 	Verdict  Verdict         `json:"verdict,omitempty"`
 	By       string          `json:"by,omitempty"` // who answered, for people
 	Reason   string          `json:"reason,omitempty"`
-	Always   string          `json:"always,omitempty"` // rule that the answer gave the run
+	Always   []string        `json:"always,omitempty"` // rules that the answer gave the run
 	Answered time.Time       `json:"answered,omitzero"`
 	Revision uint64          `json:"-"`
 }
@@ -62,9 +62,9 @@ type Approval struct {
 // Answer is what a person says to a question.
 type Answer struct {
 	Approve bool
-	By      string // who
-	Reason  string // for the agent, and for the record
-	Always  string // with Approve: a rule (see package tools/rules) that allows further calls of the run without asking
+	By      string   // who
+	Reason  string   // for the agent, and for the record
+	Always  []string // with Approve: rules (see package tools/rules) that allow further calls of the run without asking
 }
 
 // Always is a rule that a person gave a run with an answer.
@@ -92,6 +92,7 @@ const (
 
 	alwaysToken  = "always" // stands for the job in the keys of rules
 	answerChars  = 500      // of a reason
+	alwaysRules  = 20       // with one answer
 	alwaysBytes  = 2_000    // of a rule
 	byChars      = 100
 	nobodyInTime = "nobody answered in time"
@@ -354,27 +355,34 @@ func (b *Board) Find(ctx context.Context, id string, n int) (Approval, error) {
 // Answer answers a question as Find returned it. ErrAnswered where another was faster; nothing is answered twice.
 func (b *Board) Answer(ctx context.Context, a Approval, ans Answer) (Approval, error) {
 	ans.By = cmp.Or(ans.By, "somebody")
-	switch {
-	case ans.Always != "" && !ans.Approve:
+	if len(ans.Always) > 0 && !ans.Approve {
 		return a, errors.New("a rule for further calls goes with an approval only")
-	case len(ans.Always) > alwaysBytes:
-		return a, fmt.Errorf("rule %.60q has %d bytes, at most %d are allowed", ans.Always, len(ans.Always), alwaysBytes)
-	case b.secrets.String(ans.Always) != ans.Always:
-		return a, fmt.Errorf("the rule holds a secret: %s", b.secrets.String(ans.Always))
+	}
+	if len(ans.Always) > alwaysRules {
+		return a, fmt.Errorf("%d rules for further calls, at most %d are allowed", len(ans.Always), alwaysRules)
+	}
+	for _, rule := range ans.Always {
+		if len(rule) > alwaysBytes {
+			return a, fmt.Errorf("rule %.60q has %d bytes, at most %d are allowed", rule, len(rule), alwaysBytes)
+		}
+		if shown := b.secrets.String(rule); shown != rule {
+			return a, fmt.Errorf("the rule holds a secret: %s", shown)
+		}
 	}
 	answered, err := b.conclude(ctx, a, ans)
-	if err != nil || ans.Always == "" {
-		return answered, err
-	}
-	rule := Always{Rule: ans.Always, By: answered.By, At: answered.Answered, Job: a.Job, N: a.N}
-	data, err := encode(rule)
 	if err != nil {
 		return answered, err
 	}
-	sum := sha256.Sum256([]byte(ans.Always))
-	key := a.Run + "." + alwaysToken + "." + hex.EncodeToString(sum[:8])
-	if _, err := b.publish(ctx, b.names.question(key), data); err != nil {
-		return answered, fmt.Errorf("question %d of job %s is approved, but the rule for further calls was not stored: %w", a.N, a.Job, err)
+	for _, rule := range ans.Always {
+		data, err := encode(Always{Rule: rule, By: answered.By, At: answered.Answered, Job: a.Job, N: a.N})
+		if err != nil {
+			return answered, err
+		}
+		sum := sha256.Sum256([]byte(rule))
+		key := a.Run + "." + alwaysToken + "." + hex.EncodeToString(sum[:8])
+		if _, err := b.publish(ctx, b.names.question(key), data); err != nil {
+			return answered, fmt.Errorf("question %d of job %s is approved, but a rule for further calls was not stored: %w", a.N, a.Job, err)
+		}
 	}
 	return answered, nil
 }

@@ -170,15 +170,16 @@ func TestAlwaysIsKeptForTheRun(t *testing.T) {
 	es := submit(t, b, board.Job{Title: "one", AskFor: time.Hour}, board.Job{Title: "two", AskFor: time.Hour})
 	a := asked(t, b, es[0].Run, 1)[0]
 	for _, wrong := range []board.Answer{
-		{Always: "run_command(make)"},
-		{Approve: true, Always: strings.Repeat("x", 2001)},
-		{Approve: true, Always: "run_command(echo correct-horse-battery)"},
+		{Always: []string{"run_command(make)"}},
+		{Approve: true, Always: []string{strings.Repeat("x", 2001)}},
+		{Approve: true, Always: []string{"run_command(echo correct-horse-battery)"}},
+		{Approve: true, Always: make([]string, 21)},
 	} {
 		if _, err := b.Answer(boardtest.Context(t), a, wrong); err == nil || strings.Contains(err.Error(), "horse") {
 			t.Errorf("%.40q: %v", wrong.Always, err)
 		}
 	}
-	if _, err := b.Answer(boardtest.Context(t), a, board.Answer{Approve: true, By: "ada", Always: "run_command(make)", Reason: "it is correct-horse-battery"}); err != nil {
+	if _, err := b.Answer(boardtest.Context(t), a, board.Answer{Approve: true, By: "ada", Always: []string{"run_command(make)"}, Reason: "it is correct-horse-battery"}); err != nil {
 		t.Fatal(err)
 	}
 	if text := wait(t, b, es[0].ID)[0].Preview; !strings.HasPrefix(text, "approved by ada: it is ") || strings.Contains(text, "horse") {
@@ -191,7 +192,7 @@ func TestAlwaysIsKeptForTheRun(t *testing.T) {
 	if rules, err := b.AlwaysOf(boardtest.Context(t), es[1].Run); err != nil || len(rules) != 0 {
 		t.Errorf("rules of another run %+v, %v", rules, err)
 	}
-	if all, err := b.Approvals(boardtest.Context(t), es[0].Run, ""); err != nil || len(all) != 1 || all[0].Always != "run_command(make)" {
+	if all, err := b.Approvals(boardtest.Context(t), es[0].Run, ""); err != nil || len(all) != 1 || !slices.Equal(all[0].Always, []string{"run_command(make)"}) {
 		t.Errorf("questions %+v, %v", all, err)
 	}
 }

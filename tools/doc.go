@@ -10,7 +10,8 @@
 //	check      mode, then the deny list, then the allow list, then rules that deny the whole tool: what they forbid is an error of class permission
 //	validate   the arguments against the schema, before any I/O: defaults filled in, numbers clamped to their range (and said)
 //	approve    the rules judge the arguments (package rules): what they deny is an error of class permission, what they allow is granted where the
-//	           mode asks; what they or the mode want asked is asked; where nobody can answer, the result is an instruction, not a failure
+//	           mode asks; what they or the mode want asked, Config.Ask puts to a person (ask.go), and what is approved is judged once more
+//	           before it runs; what is refused, or nobody can answer, is an instruction, not a failure
 //	journal    "tool_started" with the call's id as idempotency key
 //	run        under a deadline; a panic becomes an error
 //	clamp      text and error alike: plain text without secrets of at most OutputChars characters, fenced where it comes from outside (fence.go)

@@ -77,8 +77,8 @@ func cells(e board.Entry, now time.Time) []string {
 	switch {
 	case e.Killing != "" && !e.State.Terminal():
 		news = "being killed: " + e.Killing
-	case e.State == board.Queued && e.Waits != "":
-		news = "waits for a worker: " + e.Waits
+	case waitsFor(e) != "":
+		news = waitsFor(e)
 	case news == "" && len(e.Reasons) > 0:
 		news = e.Reasons[len(e.Reasons)-1]
 	case news == "" && !e.State.Terminal():
@@ -94,6 +94,19 @@ func cells(e board.Entry, now time.Time) []string {
 	return []string{
 		short(e.ID), string(e.State), strconv.FormatUint(e.Epoch, 10), dash(app.Field(e.Worker, 24)), elapsed(e, now), title, app.Field(news, 160),
 	}
+}
+
+// waitsFor says what a job waits for that a person can do something about.
+func waitsFor(e board.Entry) string {
+	switch {
+	case e.Waits == "":
+		return ""
+	case e.State == board.Queued:
+		return "waits for a worker: " + e.Waits
+	case e.State == board.Waiting:
+		return "waits for " + e.Waits + " (orchestrator approvals)"
+	}
+	return ""
 }
 
 // unconfined stands before the title of a job whose commands nothing confines.

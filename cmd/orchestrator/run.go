@@ -47,6 +47,7 @@ sandbox and rules of a plan narrow that further. These flags are for the workers
 --detach) --sandbox-min, --network and --allow-domain go with the jobs instead. orchestrator doctor tells what this machine has.
 
 When its own jobs have ended it prints their result, claims no more, and finishes what it still runs for others.
+On a terminal it asks you what an agent may not do unasked (--ask-for 0 denies it at once, as without a terminal).
 Ctrl-C once: no new job starts, what runs is handed back to the queue, the board stays. Twice: at once.`,
 		Flags: boardFlags(append(append(submissionFlags(), app.CrewFlags("auto")...),
 			&cli.IntFlag{Name: "workers", DefaultText: "1, or 0 with --connect", Usage: "workers in this process"},
@@ -74,6 +75,9 @@ Ctrl-C once: no new job starts, what runs is handed back to the queue, the board
 				return err
 			}
 			o.submission.quiet = o.quiet
+			if !c.IsSet("ask-for") && (o.detach || attended(os.Stderr, o.quiet)) {
+				o.job.AskFor = defaultAskFor
+			}
 			if o.crew.Workers == 0 || o.detach {
 				if c.IsSet("sandbox") {
 					return app.Usage("--sandbox is for workers in this process, and there are none: --sandbox-min goes with the jobs to those elsewhere")
@@ -126,7 +130,13 @@ func runRun(ctx context.Context, o runOptions) error {
 			return err
 		}
 		v := newView(os.Stderr, o.quiet)
-		if err := s.await(ctx, entries, v); err != nil {
+		var each func(board.Entry) error
+		if o.job.AskFor > 0 && attended(os.Stderr, o.quiet) {
+			a, stop := s.ask(ctx, v)
+			defer stop()
+			each = a.notice
+		}
+		if err := s.await(ctx, entries, v, each); err != nil {
 			cancel(nil)
 			err = errors.Join(err, shift.Wait())
 			s.footer(os.Stderr, r.Run, v.sorted(), begun, o.quiet)
@@ -146,8 +156,8 @@ func runRun(ctx context.Context, o runOptions) error {
 }
 
 // await shows the run until every submitted job has ended.
-func (s *session) await(ctx context.Context, submitted []board.Entry, v *view) error {
-	err := s.follow(ctx, board.Filter{Run: submitted[0].Run}, v, nil, func(es []board.Entry) bool {
+func (s *session) await(ctx context.Context, submitted []board.Entry, v *view, each func(board.Entry) error) error {
+	err := s.follow(ctx, board.Filter{Run: submitted[0].Run}, v, each, func(es []board.Entry) bool {
 		left := map[string]bool{}
 		for _, e := range submitted {
 			left[e.ID] = true

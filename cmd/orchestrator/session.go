@@ -42,7 +42,7 @@ func boardFlags(more ...cli.Flag) []cli.Flag {
 
 func boardOptionsOf(c *cli.Context) (boardOptions, error) {
 	conn, err := app.ConnectionOf(c)
-	conn.Existing = slices.Contains([]string{"list", "show", "logs", "collect", "kill", "watch", "workers", "memory"}, c.Command.Name)
+	conn.Existing = slices.Contains([]string{"list", "show", "logs", "collect", "kill", "watch", "workers", "memory", "approvals", "approve", "deny"}, c.Command.Name)
 	return boardOptions{conn: conn, dir: c.String("dir"), level: c.String("log-level"), json: c.Bool("json")}, err
 }
 

@@ -23,8 +23,10 @@ type showOptions struct {
 // shown is what show --json prints: the row of list, and the specification.
 type shown struct {
 	row
-	Spec  board.Job       `json:"spec"`
-	Facts json.RawMessage `json:"facts,omitempty"` // of the result
+	Spec   board.Job        `json:"spec"`
+	Facts  json.RawMessage  `json:"facts,omitempty"`     // of the result
+	Asked  []board.Approval `json:"approvals,omitempty"` // questions to people
+	Always []board.Always   `json:"always,omitempty"`    // rules that people gave the run
 }
 
 func newShow() *cli.Command {
@@ -64,10 +66,17 @@ func runShow(ctx context.Context, o showOptions) error {
 				s.log.Warn().Err(err).Str("job", e.ID).Msg("read the result") // what the board says of the job is there all the same
 			}
 		}
-		if o.json {
-			return s.out.Value(shown{rowOf(e), spec, r.Facts})
+		sh := shown{row: rowOf(e), Spec: spec, Facts: r.Facts}
+		if sh.Asked, err = s.Board.Approvals(ctx, e.Run, e.ID); err != nil {
+			return err
 		}
-		return s.out.Text(describe(e, spec, r, time.Now()))
+		if sh.Always, err = s.Board.AlwaysOf(ctx, e.Run); err != nil {
+			return err
+		}
+		if o.json {
+			return s.out.Value(sh)
+		}
+		return s.out.Text(describe(e, spec, r, time.Now()) + decided(sh))
 	})
 }
 
@@ -91,9 +100,7 @@ func describe(e board.Entry, spec board.Job, r board.Result, now time.Time) stri
 	line("profile", "%s", e.Profile)
 	line("model", "%s", spec.Model)
 	line("mode", "%s", spec.Mode)
-	if e.State == board.Queued {
-		line("waits", "%s", e.Waits)
-	}
+	line("waits", "%s", strings.TrimPrefix(waitsFor(e), "waits for "))
 	line("after", "%s", strings.Join(e.After, " "))
 	for _, t := range []struct {
 		name string
@@ -122,6 +129,22 @@ func describe(e board.Entry, spec board.Job, r board.Result, now time.Time) stri
 		line("result", "%s: %s", humanize.IBytes(uint64(max(e.ResultLen, 0))), e.Preview)
 		line("left out", "%s", unpatched(r))
 		line("", "orchestrator collect %s", short(e.ID))
+	}
+	return b.String()
+}
+
+// decided is what people were asked by a job, and what they allowed its run.
+func decided(s shown) string {
+	var b strings.Builder
+	for _, a := range s.Asked {
+		said := "no answer yet"
+		if !a.Open() {
+			said = string(a.Verdict) + " by " + a.By + note(": ", a.Reason)
+		}
+		fmt.Fprintf(&b, "%-10s %d: %s: %s\n", "asked", a.N, app.Field(callText(a), 200), app.Field(said, 300))
+	}
+	for _, a := range s.Always {
+		fmt.Fprintf(&b, "%-10s %s (by %s)\n", "always", app.Field(a.Rule, 200), app.Field(a.By, 80))
 	}
 	return b.String()
 }

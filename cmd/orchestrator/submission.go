@@ -44,6 +44,7 @@ func submissionFlags() []cli.Flag {
 		&cli.StringFlag{Name: "title", Usage: "of the job on the board"},
 		&cli.StringFlag{Name: "pool", Usage: "of the workers that may do it (default: default)"},
 		projectFlag(),
+		&cli.DurationFlag{Name: "ask-for", DefaultText: "24h where a person can be asked, else 0", Usage: "how long a question of an agent waits for a person, such as 2h (orchestrator approvals); 0 denies at once"},
 		&cli.BoolFlag{Name: "in-place", Usage: "work on the folder itself instead of a private copy of it; nothing protects your files then"},
 	}
 }
@@ -51,6 +52,9 @@ func submissionFlags() []cli.Flag {
 func submissionOf(c *cli.Context) (submission, error) {
 	s := submission{plan: c.String("plan"), inPlace: c.Bool("in-place"), model: c.String("model"), project: c.String("project")}
 	s.job = board.Job{Profile: c.String("profile"), Mode: c.String("mode"), Title: c.String("title"), Pool: c.String("pool")}
+	if s.job.AskFor = c.Duration("ask-for"); s.job.AskFor < 0 {
+		return s, app.Usage("--ask-for %s: use 0 or more", s.job.AskFor)
+	}
 	if s.job.Mode != "" && !slices.Contains(tools.Modes(), s.job.Mode) {
 		return s, app.Usage("--mode %q: there are %s", s.job.Mode, strings.Join(tools.Modes(), ", "))
 	}

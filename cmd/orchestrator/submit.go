@@ -33,6 +33,9 @@ orchestrator submit "review the error handling" --model script:turns.json --json
 			if err != nil {
 				return err
 			}
+			if !c.IsSet("ask-for") {
+				sub.job.AskFor = defaultAskFor
+			}
 			if sub.job.Sandbox, err = config.JobAskedBy(c); err != nil {
 				return app.Usage("%w", err)
 			}

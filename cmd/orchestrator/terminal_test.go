@@ -188,3 +188,59 @@ jobs:
 	close(stop)
 	<-done
 }
+
+// On a terminal whoever runs a task is asked in place. What is typed before there is a question answers none.
+func TestQuestionOnATerminal(t *testing.T) {
+	dir := folder(t, map[string]string{"turns.yaml": `
+turns:
+  - when: {turn: 1}
+    calls: [{tool: run_command, args: {command: "printf 'x\e]0;owned\a'; echo one"}}]
+  - when: {turn: 2, last: "one"}
+    calls: [{tool: run_command, args: {command: "echo two"}}]
+  - when: {turn: 3, last: "refused it: not now"}
+    calls: [{tool: run_command, args: {command: "echo three"}}]
+  - when: {turn: 4, last: "three"}
+    calls: [{tool: run_command, args: {command: "echo three"}}]
+  - when: {turn: 5, last: "three"}
+    text: all done
+`})
+	c := program(t, "run", "--mode", "default", "--model", "script:"+filepath.Join(dir, "turns.yaml"), "--dir", dir, "do it")
+	f, err := pty.StartWithSize(c, &pty.Winsize{Rows: 24, Cols: 100})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if _, err := io.WriteString(f, "y\n"); err != nil {
+		t.Fatal(err)
+	}
+	var screen syncBuffer
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(&screen, f)
+	}()
+	for i, typed := range []string{"perhaps\n", "y\n", "n not now\n", "a\n"} {
+		if !poll(30*time.Second, func() bool { return strings.Count(screen.String(), howToAnswer) > i }) {
+			t.Fatalf("nothing is asked before %q: %q", typed, screen.String())
+		}
+		if _, err := io.WriteString(f, typed); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := c.Wait(); err != nil {
+		t.Fatalf("%v\n%q", err, screen.String())
+	}
+	<-copied
+	text := screen.String()
+	for _, want := range []string{"do it asks (question 1, job ", "run_command, in mode default", `printf 'x\x1b]0;owned\a'; echo one`, `"perhaps" is no answer`, "all done"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("%q is not on the screen: %q", want, text)
+		}
+	}
+	if n := strings.Count(text, " asks (question "); n != 3 {
+		t.Errorf("%d questions on the screen: %q", n, text)
+	}
+	if strings.Contains(text, "\x1b]0;") {
+		t.Errorf("the command reached the terminal as it is: %q", text)
+	}
+}

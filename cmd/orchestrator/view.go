@@ -26,6 +26,7 @@ type view struct {
 	mu      sync.Mutex
 	entries map[string]board.Entry
 	drawn   []string // lines of the table on the screen
+	held    bool     // the table is off the screen: a person is asked something
 	dirty   bool
 }
 
@@ -62,8 +63,8 @@ func (v *view) apply(e board.Entry) {
 func changeLine(e board.Entry, now time.Time) string {
 	text := fmt.Sprintf("%s  %-8s %s  %s", e.Updated.Local().Format(time.TimeOnly), e.State, short(e.ID), unconfined(e)+app.Field(e.Title, 60))
 	switch {
-	case e.State == board.Queued && e.Waits != "":
-		text += "  waits for a worker: " + app.Field(e.Waits, 200)
+	case waitsFor(e) != "":
+		text += "  " + app.Field(waitsFor(e), 200)
 	case e.State.Terminal():
 		text += fmt.Sprintf("  (%s)", elapsed(e, now))
 		if e.State != board.Done && len(e.Reasons) > 0 {
@@ -95,6 +96,9 @@ func (v *view) draw(last bool) {
 	entries := v.sorted()
 	v.mu.Lock()
 	defer v.mu.Unlock()
+	if v.held && !last {
+		return
+	}
 	v.dirty = false
 	columns, rows := v.size()
 	switch {
@@ -105,6 +109,27 @@ func (v *view) draw(last bool) {
 	default:
 		v.write(nil, []string{counts(entries)})
 	}
+}
+
+// hold takes the table off the screen for a question, until release.
+func (v *view) hold(text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.held = true
+	v.write([]byte(text), nil)
+}
+
+// say writes on while the table is held.
+func (v *view) say(text string) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.write([]byte(text), v.drawn)
+}
+
+func (v *view) release() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.held, v.dirty = false, true
 }
 
 // print writes lines of another origin above the table.

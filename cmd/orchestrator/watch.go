@@ -22,7 +22,8 @@ func newWatch() *cli.Command {
 		UsageText: `orchestrator watch
 orchestrator watch --run ID
 orchestrator watch --json`,
-		Description: "With --run it ends when every job of the run has; else with Ctrl-C. --json prints the row of list for each change, an object a line.",
+		Description: `With --run it ends when every job of the run has; else with Ctrl-C. On a terminal what agents ask a person is shown and can be answered.
+--json prints the row of list for each change, an object a line.`,
 		Flags: boardFlags(
 			&cli.StringFlag{Name: "run", Usage: "only the jobs of the run `ID`"},
 			app.JSONFlag(),
@@ -53,6 +54,11 @@ func runWatch(ctx context.Context, o watchOptions) error {
 			each = func(e board.Entry) error { return s.out.Line(rowOf(e)) }
 		}
 		v := newView(os.Stdout, o.json)
+		if attended(os.Stdout, o.json) {
+			a, stop := s.ask(ctx, v)
+			defer stop()
+			each = a.notice
+		}
 		err = s.follow(ctx, board.Filter{Run: run}, v, each, func(es []board.Entry) bool {
 			return run != "" && !slices.ContainsFunc(es, func(e board.Entry) bool { return !e.State.Terminal() })
 		})

@@ -56,6 +56,7 @@ type Job struct {
 	ID       string            `json:"id"`               // UUIDv7; Submit makes one when empty
 	Run      string            `json:"run"`              // the run it belongs to; Submit takes the id when empty
 	Parent   string            `json:"parent,omitempty"` // id of the parent job; empty for a run's roots
+	Again    string            `json:"again,omitempty"`  // id of the ended job that this one does again
 	Path     []string          `json:"path,omitempty"`   // ids of the ancestors, root first, parent last
 	Name     string            `json:"name,omitempty"`   // the id in a plan
 	Title    string            `json:"title"`
@@ -115,6 +116,7 @@ type Entry struct {
 	ID        string        `json:"id"`
 	Run       string        `json:"run"`
 	Parent    string        `json:"parent,omitempty"`
+	Again     string        `json:"again,omitempty"`
 	Path      []string      `json:"path,omitempty"`
 	Name      string        `json:"name,omitempty"`
 	Title     string        `json:"title"`

@@ -90,7 +90,7 @@ func (j Job) complete() (Job, error) {
 		return j, fmt.Errorf("submit %s: id %q is no UUID in its usual form", j.label(), j.ID)
 	}
 	j.Run = cmp.Or(j.Run, j.ID)
-	if !tokenForm().MatchString(j.Run) || j.Run == rootParent {
+	if !IsRun(j.Run) {
 		return j, fmt.Errorf("submit %s: run %q: use up to 64 letters, digits, _ or -", j.label(), j.Run)
 	}
 	j.Pool, j.Priority = cmp.Or(j.Pool, defaultPool), cmp.Or(j.Priority, normalPriority)
@@ -128,6 +128,9 @@ func (j Job) complete() (Job, error) {
 	}
 	return j, nil
 }
+
+// IsRun says whether a text can be the whole id of a run.
+func IsRun(text string) bool { return tokenForm().MatchString(text) && text != rootParent }
 
 // checkAfter refuses what could never start: an unknown id, a job after itself, a circle within the call. Jobs that are known already
 // cannot come after new ones, so there are no other circles.
@@ -201,7 +204,7 @@ func circle(jobs []Job, batch map[string]*Job) error {
 // newEntry is the entry of a new job.
 func (b *Board) newEntry(j Job) Entry {
 	e := Entry{
-		ID: j.ID, Run: j.Run, Parent: j.Parent, Path: j.Path, Name: j.Name, Title: budget.Preview(j.Title, titleChars), Profile: j.Profile,
+		ID: j.ID, Run: j.Run, Parent: j.Parent, Again: j.Again, Path: j.Path, Name: j.Name, Title: budget.Preview(j.Title, titleChars), Profile: j.Profile,
 		Pool: j.Pool, Priority: j.Priority, State: Queued, After: j.After, Deadline: j.Deadline,
 		Created: j.Created, MaxTries: j.Attempts, Detach: j.Detach,
 	}

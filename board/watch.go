@@ -13,11 +13,15 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// Filter narrows List and Watch. Zero: everything.
+// Filter narrows List, Page and Watch. Zero: everything.
 type Filter struct {
-	Run    string
-	Parent string // job id
-	States []State
+	Run     string
+	Parent  string // job id
+	States  []State
+	Pool    string
+	Profile string
+	Since   time.Time // created then or later
+	Until   time.Time // created before
 }
 
 func (f Filter) keys() []string {
@@ -26,7 +30,9 @@ func (f Filter) keys() []string {
 }
 
 func (f Filter) matches(e Entry) bool {
-	return len(f.States) == 0 || slices.Contains(f.States, e.State)
+	return (len(f.States) == 0 || slices.Contains(f.States, e.State)) &&
+		(f.Pool == "" || f.Pool == e.Pool) && (f.Profile == "" || f.Profile == e.Profile) &&
+		(f.Since.IsZero() || !e.Created.Before(f.Since)) && (f.Until.IsZero() || e.Created.Before(f.Until))
 }
 
 // byAge orders entries by creation.

@@ -21,12 +21,13 @@ type logsOptions struct {
 
 func newLogs() *cli.Command {
 	return &cli.Command{
-		Name: "logs", Usage: "print everything that happened to a job", ArgsUsage: "ID",
+		Name: "logs", Aliases: []string{"events"}, Usage: "print everything that happened to a job", ArgsUsage: "ID",
 		UsageText: `orchestrator logs ID
 orchestrator logs -f ID
 orchestrator logs ID --json | jq .kind`,
 		Description: "--json prints an event a line, whole; the text form shows the first 400 characters of each.",
 		Flags: boardFlags(
+			&cli.StringFlag{Name: "job", Usage: "the `ID`, if not as an argument"},
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the job has ended"},
 			app.JSONFlag(),
 		),
@@ -35,10 +36,13 @@ orchestrator logs ID --json | jq .kind`,
 			if err != nil {
 				return err
 			}
-			if c.NArg() != 1 {
+			id := c.String("job")
+			if id == "" && c.NArg() == 1 {
+				id = c.Args().First()
+			} else if id == "" || c.NArg() > 0 {
 				return app.Usage("logs takes one job id")
 			}
-			return runLogs(c.Context, logsOptions{b, c.Args().First(), c.Bool("follow")})
+			return runLogs(c.Context, logsOptions{b, id, c.Bool("follow")})
 		},
 	}
 }

@@ -31,7 +31,7 @@ Exit codes: 0 done, 1 failed (also lost, denied), 2 usage, 3 partial, 4 killed, 
 		Flags: []cli.Flag{&cli.BoolFlag{Name: "version", DisableDefaultText: true, Usage: "print the version, as the command does"}},
 		Commands: []*cli.Command{
 			newRun(), newSubmit(), newList(), newShow(), newLogs(), newCollect(), newKill(), newWatch(), newWorkers(),
-			newApprovals(), newAnswer(true), newAnswer(false),
+			newApprovals(), newAnswer(true), newAnswer(false), newStats(), newRequeue(),
 			newMemory(), newServe(), newDoctor(), newTools(), newRules(), newCall(), newVersion(),
 		},
 	}

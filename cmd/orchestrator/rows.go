@@ -158,9 +158,7 @@ func counts(entries []board.Entry) string {
 		n[e.State]++
 	}
 	text := ""
-	for _, s := range []board.State{
-		board.Blocked, board.Queued, board.Running, board.Waiting, board.Done, board.Partial, board.Failed, board.Killed, board.Lost, board.Denied,
-	} {
+	for _, s := range states {
 		if n[s] > 0 {
 			if text != "" {
 				text += ", "

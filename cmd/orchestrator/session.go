@@ -42,7 +42,7 @@ func boardFlags(more ...cli.Flag) []cli.Flag {
 
 func boardOptionsOf(c *cli.Context) (boardOptions, error) {
 	conn, err := app.ConnectionOf(c)
-	conn.Existing = slices.Contains([]string{"list", "show", "logs", "collect", "kill", "watch", "workers", "memory", "approvals", "approve", "deny"}, c.Command.Name)
+	conn.Existing = slices.Contains([]string{"list", "show", "logs", "collect", "kill", "watch", "workers", "memory", "approvals", "approve", "deny", "stats", "requeue"}, c.Command.Name)
 	return boardOptions{conn: conn, dir: c.String("dir"), level: c.String("log-level"), json: c.Bool("json")}, err
 }
 
@@ -176,6 +176,11 @@ func visible(s string) string {
 func (s *session) findRun(ctx context.Context, id string) (string, error) {
 	if id == "" {
 		return "", nil
+	}
+	if board.IsRun(id) {
+		if p, err := s.Board.Page(ctx, board.Filter{Run: id}, 0, 1); err != nil || p.Total > 0 {
+			return id, err
+		}
 	}
 	entries, err := s.Board.List(ctx, board.Filter{})
 	if err != nil {

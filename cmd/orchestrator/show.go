@@ -91,6 +91,7 @@ func describe(e board.Entry, spec board.Job, r board.Result, now time.Time) stri
 	line("id", "%s", e.ID)
 	line("run", "%s", e.Run)
 	line("parent", "%s", e.Parent)
+	line("again", "%s", e.Again)
 	line("title", "%s", e.Title)
 	line("state", "%s (epoch %d, attempt %d of %d)", e.State, e.Epoch, e.Attempt, e.MaxTries)
 	line("killing", "%s", e.Killing)

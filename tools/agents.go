@@ -77,7 +77,7 @@ func runSubagent(ctx context.Context, c *Call, a subagentArgs) (Output, error) {
 	mine := l.Job()
 	child := board.Job{
 		Run: mine.Run, Parent: mine.ID, Path: append(slices.Clone(mine.Path), mine.ID),
-		Title: budget.Preview(title, 80), Profile: a.Profile, Prompt: a.Task, Model: a.Model, Mode: mode,
+		Title: budget.Preview(title, 80), Profile: a.Profile, Prompt: c.set.secrets.String(a.Task), Model: a.Model, Mode: mode,
 		Caps: mine.Caps, Env: mine.Env, Base: mine.Base, Project: mine.Project, Pool: mine.Pool, Priority: mine.Priority,
 		After: after, Deadline: mine.Deadline, Attempts: mine.Attempts,
 	}
@@ -188,11 +188,23 @@ type listAgentsArgs struct {
 }
 
 func agentList() Tool {
-	t := define("agent_list", Delegate,
+	return define("agent_list", Delegate,
 		"Shows your children: counts by state, and a row each with progress, cost and 500 characters of the result. Set wait_secs instead of polling. "+
 			"Whole results: agent_collect.",
 		runAgentList)
-	return polls(t, func(a listAgentsArgs) bool { return a.WaitSecs > 0 })
+}
+
+// undelegated is the error of a call of a tool of delegation where that is not among the tools, nil for any other.
+func (s *Set) undelegated(name string) error {
+	switch l := s.cfg.Lease; {
+	case !slices.Contains([]string{"subagent", "agent_list", "agent_collect", "agent_kill"}, name):
+		return nil
+	case l == nil:
+		return fail(Permanent, "%s is not offered: these calls are of no job; orchestrator run gives an agent children", name)
+	case len(l.Job().Path) >= s.cfg.Caps.Depth:
+		return fail(Permanent, "%s is not offered: you are at the depth limit of %d; do the task yourself", name, s.cfg.Caps.Depth)
+	}
+	return nil
 }
 
 func runAgentList(ctx context.Context, c *Call, a listAgentsArgs) (Output, error) {
@@ -201,7 +213,8 @@ func runAgentList(ctx context.Context, c *Call, a listAgentsArgs) (Output, error
 	if err != nil {
 		return Output{}, err
 	}
-	if a.WaitSecs > 0 && liveCount(children) > 0 {
+	waited := a.WaitSecs > 0 && liveCount(children) > 0
+	if waited {
 		children, err = l.WaitChildren(ctx, time.Duration(a.WaitSecs)*time.Second, func(all []board.Entry) bool {
 			return liveCount(all) == 0 || a.Until != "all" && c.set.news(all)
 		})
@@ -220,19 +233,22 @@ func runAgentList(ctx context.Context, c *Call, a listAgentsArgs) (Output, error
 	}
 	total := int64(len(children))
 	if total == 0 {
-		return Output{Text: head}, nil
+		return Output{Text: head, Waited: waited}, nil
 	}
 	if a.Offset > total {
 		return Output{}, fail(Input, "offset %d is past the end of %s; give at most %d", a.Offset, plural(total, "row"), total)
 	}
 	p := page{head: head, offset: a.Offset, total: total, what: "your children", unit: "rows"}
+	if slices.ContainsFunc(children, func(e board.Entry) bool { return e.Preview != "" }) {
+		p.source = c.outside("your children")
+	}
 	var same strings.Builder
 	for _, e := range children[a.Offset-1 : a.Offset-1+min(a.Limit, total-a.Offset+1)] {
 		p.rows = append(p.rows, childRow(e, time.Now()))
 		fmt.Fprintf(&same, "%s %s %s\n", e.ID, e.State, e.LastTool)
 	}
 	out := p.output(c.Room)
-	out.Same = same.String()
+	out.Same, out.Waited = same.String(), waited
 	return out, nil
 }
 

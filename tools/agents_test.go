@@ -137,6 +137,11 @@ func TestBackgroundChildren(t *testing.T) {
 	if r := next(t, s, "agent_list"); !r.OK || !strings.Contains(r.Text, "no children yet") {
 		t.Errorf("before the first: %s", r.Text)
 	}
+	for n := 1; n <= 5; n++ { // nothing is waited for
+		if r := next(t, s, "agent_list", "wait_secs", 60); r.Stuck != (n == 5) {
+			t.Errorf("wait %d for no children: %+v", n, r)
+		}
+	}
 	hang := next(t, s, "subagent", "task", "hang:", "background", true)
 	say := next(t, s, "subagent", "task", "say:"+strings.Repeat("é", 900), "background", true, "title", "speaks")
 	after := next(t, s, "subagent", "task", "say:third", "background", true, "after", []string{shortID(say.Facts.JobID)})
@@ -150,7 +155,7 @@ func TestBackgroundChildren(t *testing.T) {
 	}
 	r := next(t, s, "agent_list", "state", "done")
 	row := "speaks\", attempt 1, "
-	if !strings.Contains(r.Text, "3 children: 1 running, 2 done\n2 in state done") || !strings.Contains(r.Text, row) || !strings.Contains(r.Text, " | "+strings.Repeat("é", 499)+"…") || !strings.Contains(r.Text, "1234 tokens") {
+	if !strings.HasPrefix(r.Text, "3 children: 1 running, 2 done\n2 in state done\n<untrusted source=\"your children\" mark=") || !strings.Contains(r.Text, row) || !strings.Contains(r.Text, " | "+strings.Repeat("é", 499)+"…") || !strings.Contains(r.Text, "1234 tokens") {
 		t.Errorf("list: %s", r.Text)
 	}
 	if r := next(t, s, "agent_collect", "id", hang.Facts.JobID); r.OK || r.Class != Transient || !strings.Contains(r.Text, "wait_secs") {

@@ -66,10 +66,10 @@ func (s *Set) Invoke(ctx context.Context, r Request) Reply {
 	out, err := s.guarded(ctx, t, c, args)
 	out.Facts.Approved = p.approved
 	var twice again
-	if t.Polls == nil || !t.Polls(args) {
-		twice = s.repeated(t.Name, args, &out, err)
-	} else {
+	if out.Waited && err == nil {
 		s.loop.reset()
+	} else {
+		twice = s.repeated(t.Name, args, &out, err)
 	}
 	return s.receipt(ctx, s.reply(r, &out, err, notes, twice, begun))
 }
@@ -87,7 +87,7 @@ type proposal struct {
 func (s *Set) admit(r Request) (p proposal, err error) {
 	t, ok := s.find(r.Tool)
 	if !ok {
-		if err := s.unconfigured(r.Tool); err != nil {
+		if err := cmp.Or(s.unconfigured(r.Tool), s.undelegated(r.Tool)); err != nil {
 			return p, err
 		}
 		return p, fail(Input, "unknown tool %q; the nearest are: %s", shorten(r.Tool, 80), s.nearest(r.Tool))
@@ -288,7 +288,7 @@ func (s *Set) repeated(tool string, args json.RawMessage, out *Output, err error
 	}
 	n := s.loop.add(tool, args, same)
 	if n >= s.cfg.Caps.RepeatStop {
-		return again{fmt.Sprintf("\n[the same call gave the same result %d times in a row; the job ends as stuck]", n), true}
+		return again{fmt.Sprintf("\n[the same call gave the same result %d times in a row (repeat_stop); the job ends as stuck]", n), true}
 	}
 	if n < s.cfg.Caps.RepeatHint {
 		return again{}

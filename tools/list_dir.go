@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -43,11 +44,17 @@ func runList(_ context.Context, c *Call, a listArgs) (Output, error) {
 		}
 		return cmp.Compare(x.Name(), y.Name())
 	})
+	kept := 0
+	if ruled := c.leftOut("list_dir", a.Path); ruled != nil {
+		all, dir := len(entries), path.Clean(relName(c, a.Path))
+		entries = slices.DeleteFunc(entries, func(e fs.FileInfo) bool { return ruled(path.Join(dir, e.Name())) })
+		kept = all - len(entries)
+	}
 	total := int64(len(entries))
-	if total == 0 {
+	if total == 0 && kept == 0 {
 		return Output{Text: name + " is an empty folder"}, nil
 	}
-	if a.Offset > total {
+	if a.Offset > max(total, 1) {
 		return Output{}, fail(Input, "offset %d is past the end: %s has %s; give an offset of at most %d", a.Offset, name, plural(total, "entry"), total)
 	}
 	folders, _ := slices.BinarySearchFunc(entries, false, func(e fs.FileInfo, _ bool) int {
@@ -62,6 +69,9 @@ func runList(_ context.Context, c *Call, a listArgs) (Output, error) {
 		rows = append(rows, entryRow(e))
 	}
 	p := page{head: head, rows: rows, offset: a.Offset, total: total, what: name, unit: "entries"}
+	if kept > 0 {
+		p.foot = fmt.Sprintf("[skipped: %d that rules keep from you]", kept)
+	}
 	return p.output(c.Room), nil
 }
 
@@ -96,6 +106,7 @@ type page struct {
 	unit    string
 	foot    string // what stands under the rows whatever is cut
 	rest    string // what gets the rest; empty: the next offset
+	source  string // the rows hold words from there, and are fenced
 }
 
 // output writes the rows that fit in room characters, and the notice where rows follow. Its numbers are of the rows really shown.
@@ -104,27 +115,26 @@ func (p page) output(room int) Output {
 		p.rows[i] = shorten(r, room/2)
 	}
 	for n := rowsThatFit(p.rows, room); ; n-- {
-		text, facts := p.text(n)
-		if n == 0 || budget.Chars(text) <= room {
-			return Output{Text: text, Facts: facts}
+		out := p.with(n)
+		if n == 0 || budget.Chars(joined(out.Before, out.Text, out.After)) <= room {
+			return out
 		}
 	}
 }
 
-// text is the page with its first n rows.
-func (p page) text(n int) (string, Facts) {
+// with is the page with its first n rows.
+func (p page) with(n int) Output {
 	notice, facts := p.notice(n)
 	head := p.head
 	if p.heading != nil {
 		head = p.heading(int64(n))
 	}
-	lines := append([]string{head}, p.rows[:n]...)
-	for _, l := range []string{notice, p.foot} {
-		if l != "" {
-			lines = append(lines, l)
-		}
+	out := Output{Before: head, Text: strings.Join(p.rows[:n], "\n"), After: joined(notice, p.foot), Facts: facts}
+	if p.source == "" || n == 0 {
+		return Output{Text: joined(out.Before, out.Text, out.After), Facts: facts}
 	}
-	return strings.Join(lines, "\n"), facts
+	out.Untrusted = p.source
+	return out
 }
 
 // notice says how many of the total are shown when n rows are.

@@ -77,6 +77,9 @@ func TestRulesDenyWithTheirName(t *testing.T) {
 	if r := call(t, s, "run_command", "command", "echo fine"); !r.OK || r.Facts.Denied {
 		t.Errorf("what no rule speaks of: %+v", r)
 	}
+	if r := call(t, s, "list_dir"); !r.OK || strings.Contains(r.Text, ".env") || !strings.HasSuffix(r.Text, "[skipped: 1 that rules keep from you]") {
+		t.Errorf("a listing: %+v", r)
+	}
 	if r := call(t, s, "read_file", "path", "../x"); r.Class != Permission || !strings.Contains(r.Text, "outside the workspace") {
 		t.Errorf("a path outside has its own words: %+v", r)
 	}

@@ -86,6 +86,16 @@ func TestTaskOutputGoesOn(t *testing.T) {
 	if r := call(t, s, "task_output", "id", id, "wait_secs", 20); !strings.Contains(r.Text, "(nothing new)") || r.Facts.Millis > 15000 {
 		t.Errorf("an ended task was waited for: %+v", r)
 	}
+	// What does not wait is no poll.
+	stuck := 0
+	for n := 1; n <= 10 && stuck == 0; n++ {
+		if r := call(t, s, "task_output", "id", id, "wait_secs", 20); r.Stuck {
+			stuck = n
+		}
+	}
+	if stuck < 3 || stuck > 5 {
+		t.Errorf("asked about a task that has ended, it is stuck at %d", stuck)
+	}
 }
 
 func TestWaitIsBounded(t *testing.T) {

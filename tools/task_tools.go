@@ -23,10 +23,9 @@ type taskOutputArgs struct {
 type noArgs struct{}
 
 func taskOutput() Tool {
-	t := define("task_output", State, // it moves on to what is next: two at once would share out the pages
+	return define("task_output", State, // it moves on to what is next: two at once would share out the pages
 		"Reads what a background task of run_command wrote since the last call, with its state and exit code. What does not fit stays for the next call.",
 		runTaskOutput)
-	return polls(t, func(a taskOutputArgs) bool { return a.WaitSecs > 0 })
 }
 
 func runTaskOutput(ctx context.Context, c *Call, a taskOutputArgs) (Output, error) {
@@ -34,9 +33,10 @@ func runTaskOutput(ctx context.Context, c *Call, a taskOutputArgs) (Output, erro
 	if err != nil {
 		return Output{}, err
 	}
+	_, ended := t.state()
 	t.await(ctx, time.Duration(a.WaitSecs)*time.Second)
 	state, e := t.state() // before the streams: what an ended task wrote is all there
-	out := Output{Facts: Facts{TaskID: t.id}}
+	out := Output{Facts: Facts{TaskID: t.id}, Waited: a.WaitSecs > 0 && ended == nil}
 	var notes []string
 	if e != nil {
 		out.Facts = e.facts()

@@ -29,8 +29,7 @@ type Tool struct {
 	Name        string
 	Class       Class
 	Description string
-	Schema      json.RawMessage                 // JSON schema of the arguments, from the argument struct; filled in by New for its caps
-	Polls       func(args json.RawMessage) bool // a call that waited and may be repeated (doom loop), nil: never
+	Schema      json.RawMessage // JSON schema of the arguments, from the argument struct; filled in by New for its caps
 	run         func(ctx context.Context, c *Call, args json.RawMessage) (Output, error)
 
 	shape *jsonschema.Schema // Schema, parsed
@@ -40,10 +39,11 @@ type Tool struct {
 
 // Output is what a tool hands back: a text for the model and facts for the record.
 type Output struct {
-	Text  string
-	Facts Facts
-	Bad   bool   // the text is of a failure that is no Error
-	Same  string // what must be equal for two results to count as the same (doom loop); empty: Text
+	Text   string
+	Facts  Facts
+	Bad    bool   // the text is of a failure that is no Error
+	Same   string // what must be equal for two results to count as the same (doom loop); empty: Text
+	Waited bool   // for something that is under way: the same call again is no loop
 
 	// Untrusted is where Text, or the error beside it, comes from when that is outside; it is fenced then (see fence.go). Before and After
 	// are words of the tool's own around it.
@@ -132,15 +132,6 @@ func define[A any](name string, class Class, description string, run func(ctx co
 			return run(ctx, c, a)
 		},
 	}
-}
-
-// polls says that every call of t may be repeated when wait says so of its arguments.
-func polls[A any](t Tool, wait func(A) bool) Tool {
-	t.Polls = func(raw json.RawMessage) bool {
-		var a A
-		return json.Unmarshal(raw, &a) == nil && wait(a)
-	}
-	return t
 }
 
 // plural is "1 line", "2 lines".

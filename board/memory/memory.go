@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode"
 
+	"golang.org/x/text/unicode/norm"
+
 	"muster/budget"
 )
 
@@ -94,7 +96,7 @@ func (m Memory) Bytes() int64 {
 // Normal is what is equal of two texts that say the same: small letters, one blank between words, no full stop at the end. Other signs count: C and
 // C++ are two.
 func Normal(text string) string {
-	text = strings.Join(strings.Fields(strings.ToLower(text)), " ")
+	text = strings.Join(strings.Fields(strings.ToLower(norm.NFC.String(text))), " ")
 	if short := strings.TrimRight(text, ".!。！ "); short != "" {
 		return short
 	}

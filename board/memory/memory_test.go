@@ -53,6 +53,9 @@ func TestTheSameSentenceHasOneID(t *testing.T) {
 			t.Errorf("%q has the id of %q: %v", text, m.Text, !same)
 		}
 	}
+	if New("\u00e9galit\u00e9", nil, Author{}).ID != New("e\u0301galite\u0301", nil, Author{}).ID {
+		t.Error("two ways to write the same letters are two memories")
+	}
 	for _, pair := range [][2]string{{"It is written in C", "It is written in C++"}, {"run it with -v", "run it with v"}, {".", "!"}} {
 		if New(pair[0], nil, Author{}).ID == New(pair[1], nil, Author{}).ID {
 			t.Errorf("%q and %q have one id", pair[0], pair[1])

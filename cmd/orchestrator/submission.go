@@ -203,6 +203,11 @@ func (s *session) submit(ctx context.Context, sub submission, jobs []board.Job) 
 	if text := out.text(); text != "" {
 		app.Note(os.Stderr, "%s", text)
 	}
+	for _, j := range jobs {
+		if text := tells(j); app.Hidden().String(text) != text {
+			app.Note(os.Stderr, "warning: the task of %s holds a secret, and a task stands on the board as it was given; name a variable in its place", app.Field(j.Title, 60))
+		}
+	}
 	scripts := map[string]string{}
 	for i := range jobs {
 		jobs[i].Base, jobs[i].Project = base, project
@@ -224,6 +229,15 @@ func (s *session) submit(ctx context.Context, sub submission, jobs []board.Job) 
 		return nil, out, fmt.Errorf("submit: %w", err)
 	}
 	return entries, out, nil
+}
+
+// tells is what of a job everybody who reads the board can read.
+func tells(j board.Job) string {
+	text := j.Prompt
+	for _, s := range j.Steps {
+		text += "\n" + string(s.Args)
+	}
+	return text
 }
 
 func (s *session) putFile(ctx context.Context, name string) (board.Artifact, error) {

@@ -72,7 +72,7 @@ var owners = []owner{
 	{"github.com/gogs/chardet", []string{"tools/web"}},
 	{"github.com/temoto/robotstxt", []string{"tools/web"}},
 	{"golang.org/x/net", []string{"tools/web"}},
-	{"golang.org/x/text", []string{"tools/web"}},
+	{"golang.org/x/text", []string{"board/memory", "tools/web"}},
 	{"golang.org/x/sync", []string{"agents/...", "board", "cmd/...", "tools/..."}},
 	{"golang.org/x/sys", []string{"board/embedded", "cmd/...", "tools/sandbox", "tools/workspace", "tests"}},
 	{"github.com/google/go-cmp", []string{"tests"}},

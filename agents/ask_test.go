@@ -7,12 +7,13 @@ import (
 	"time"
 
 	"muster/board"
+	"muster/board/approval"
 	"muster/board/boardtest"
 	"muster/tools"
 )
 
 // asked waits until a job asks, and returns what.
-func (h *house) asked(id string) (a board.Approval) {
+func (h *house) asked(id string) (a approval.Approval) {
 	h.t.Helper()
 	boardtest.Until(h.t, "the job asks", func() (found bool) {
 		var err error
@@ -22,7 +23,7 @@ func (h *house) asked(id string) (a board.Approval) {
 	return a
 }
 
-func (h *house) answer(a board.Approval, ans board.Answer) {
+func (h *house) answer(a approval.Approval, ans approval.Answer) {
 	h.t.Helper()
 	if _, err := h.b.Answer(h.ctx(), a, ans); err != nil {
 		h.t.Fatal(err)
@@ -66,13 +67,13 @@ turns:
 	if err := json.Unmarshal(first.Args, &args); err != nil || first.Tool != "run_command" || args.Command != "echo o''ne >> said; cat said" || first.Why != "in mode default" {
 		t.Errorf("it asks %+v", first)
 	}
-	h.answer(first, board.Answer{Approve: true, By: "ada"})
-	h.answer(h.asked(id), board.Answer{By: "ada", Reason: "not that one"})
-	h.answer(h.asked(id), board.Answer{Approve: true, By: "bob", Always: []string{"run_command(echo *)"}})
+	h.answer(first, approval.Answer{Approve: true, By: "ada"})
+	h.answer(h.asked(id), approval.Answer{By: "ada", Reason: "not that one"})
+	h.answer(h.asked(id), approval.Answer{Approve: true, By: "bob", Always: []string{"run_command(echo *)"}})
 	// A redirect is a write, of which that rule says nothing.
 	fourth := h.asked(id)
-	h.answer(fourth, board.Answer{Approve: true, By: "bob", Always: []string{"edit(said)"}})
-	h.answer(h.asked(id), board.Answer{Approve: true, By: "bob"})
+	h.answer(fourth, approval.Answer{Approve: true, By: "bob", Always: []string{"edit(said)"}})
+	h.answer(h.asked(id), approval.Answer{Approve: true, By: "bob"})
 	if res := h.result(id); res.State != board.Done {
 		t.Fatalf("%+v\n%s", res, h.log(id))
 	}
@@ -94,7 +95,7 @@ turns:
 	}
 	again.Run = ""
 	other := h.submit(again)[0].ID
-	h.answer(h.asked(other), board.Answer{By: "ada"})
+	h.answer(h.asked(other), approval.Answer{By: "ada"})
 	if res := h.result(other); res.State != board.Denied {
 		t.Errorf("%+v", res)
 	}
@@ -115,7 +116,7 @@ turns:
 	id := h.submit(job)[0].ID
 	a := h.asked(id)
 	stop()
-	h.answer(a, board.Answer{Approve: true, By: "ada"})
+	h.answer(a, approval.Answer{Approve: true, By: "ada"})
 	h.worker("second", 1)
 	if res := h.result(id); res.State != board.Done || res.Usage.Turns != 2 {
 		t.Fatalf("%+v\n%s", res, h.log(id))

@@ -14,81 +14,16 @@ import (
 
 	"github.com/nats-io/nats.go/jetstream"
 
+	"muster/board/approval"
 	"muster/budget"
 )
 
 // Questions to people stand in a bucket of their own, made with the first of them, so that an answer survives whoever asked. A key is
 // <run>.<job>.<n>. An answer is written over its question by compare-and-set, so there is one; it is for one call with its exact arguments.
 
-// Verdict is how a question was answered; "" while it is open.
-type Verdict string
-
-// The verdicts.
 const (
-	Approved     Verdict = "approved"
-	DeniedByUser Verdict = "denied"
-)
-
-// Question is a call that a person is asked about.
-type Question struct {
-	Call string          // id of the call within its job
-	Tool string          // that is called
-	Args json.RawMessage // exactly
-	Why  string          // what asks: a mode, a rule
-}
-
-// Approval is a question and, once it was answered, its answer.
-type Approval struct {
-	Run      string          `json:"run"`
-	Job      string          `json:"job"`
-	N        int             `json:"n"` // from 1, within the job
-	Title    string          `json:"title"`
-	Call     string          `json:"call"`
-	Tool     string          `json:"tool"`
-	Args     json.RawMessage `json:"args"` // without secrets
-	Hash     string          `json:"hash"` // of the tool and the exact arguments, SHA-256
-	Why      string          `json:"why"`
-	Worker   string          `json:"worker"`
-	Asked    time.Time       `json:"asked"`
-	Deadline time.Time       `json:"deadline"` // denied from then on
-	Verdict  Verdict         `json:"verdict,omitempty"`
-	By       string          `json:"by,omitempty"` // who answered, for people
-	Reason   string          `json:"reason,omitempty"`
-	Always   []string        `json:"always,omitempty"` // rules that the answer gave the run
-	Answered time.Time       `json:"answered,omitzero"`
-	Revision uint64          `json:"-"`
-}
-
-// Answer is what a person says to a question.
-type Answer struct {
-	Approve bool
-	By      string   // who
-	Reason  string   // for the agent, and for the record
-	Always  []string // with Approve: rules (see package tools/rules) that allow further calls of the run without asking
-}
-
-// Always is a rule that a person gave a run with an answer.
-type Always struct {
-	Rule string    `json:"rule"`
-	By   string    `json:"by"`
-	At   time.Time `json:"at"`
-	Job  string    `json:"job"` // whose question it answered
-	N    int       `json:"n"`
-}
-
-// The errors of questions and answers.
-var (
-	// ErrNobody: nobody is there whom this job could ask.
-	ErrNobody = errors.New("nobody is there to ask")
-	// ErrAnswered: the question has an answer, which stays.
-	ErrAnswered = errors.New("it is answered already")
-	// ErrNoQuestion: the job asks nothing, or nothing of that number.
-	ErrNoQuestion = errors.New("no such question")
-)
-
-const (
-	kindAsked    = "approval_asked"    // Approval, open
-	kindAnswered = "approval_answered" // Approval, answered: what its holder does next follows from it
+	kindAsked    = "approval_asked"    // approval.Approval, open
+	kindAnswered = "approval_answered" // approval.Approval, answered: what its holder does next follows from it
 
 	alwaysToken  = "always" // stands for the job in the keys of rules
 	answerChars  = 500      // of a reason
@@ -98,34 +33,25 @@ const (
 	nobodyInTime = "nobody answered in time"
 )
 
-func (a Approval) key() string { return fmt.Sprintf("%s.%s.%d", a.Run, a.Job, a.N) }
-
-// Open says that it has no answer.
-func (a Approval) Open() bool { return a.Verdict == "" }
-
-// hash binds an answer to a call.
-func (q Question) hash() string {
-	sum := sha256.Sum256(slices.Concat([]byte(q.Tool), []byte{0}, q.Args))
-	return hex.EncodeToString(sum[:])
-}
+func questionKey(a approval.Approval) string { return fmt.Sprintf("%s.%s.%d", a.Run, a.Job, a.N) }
 
 // Ask puts a question to people, and waits for the answer without a slot. The same call of a job is asked about once, however many holders
 // the job has: what was answered meanwhile is taken. Nobody answers in time: denied. ErrNobody where the job may ask nobody.
-func (l *Lease) Ask(ctx context.Context, q Question) (Approval, error) {
+func (l *Lease) Ask(ctx context.Context, q approval.Question) (approval.Approval, error) {
 	if l.job.AskFor <= 0 {
-		return Approval{}, ErrNobody
+		return approval.Approval{}, approval.ErrNobody
 	}
 	kv, err := l.b.lazily(ctx, &l.b.questions, l.b.names.approvals, true)
 	if err != nil {
-		return Approval{}, err
+		return approval.Approval{}, err
 	}
 	a, err := l.question(ctx, kv, q)
 	if err != nil {
-		return Approval{}, err
+		return approval.Approval{}, err
 	}
 	if a.Open() {
 		if a, err = l.awaitAnswer(ctx, kv, a); err != nil {
-			return Approval{}, err
+			return approval.Approval{}, err
 		}
 	}
 	_, err = l.append(context.WithoutCancel(ctx), kindAnswered, a)
@@ -133,14 +59,14 @@ func (l *Lease) Ask(ctx context.Context, q Question) (Approval, error) {
 }
 
 // question finds the question that an earlier holder has asked, or asks it.
-func (l *Lease) question(ctx context.Context, kv jetstream.KeyValue, q Question) (Approval, error) {
+func (l *Lease) question(ctx context.Context, kv jetstream.KeyValue, q approval.Question) (approval.Approval, error) {
 	l.askMu.Lock()
 	defer l.askMu.Unlock()
-	hash := q.hash()
+	hash := q.Hash()
 	for {
 		all, err := l.b.approvals(ctx, kv, l.job.Run+"."+l.job.ID+".*")
 		if err != nil {
-			return Approval{}, err
+			return approval.Approval{}, err
 		}
 		n := 0
 		for _, a := range all {
@@ -148,33 +74,33 @@ func (l *Lease) question(ctx context.Context, kv jetstream.KeyValue, q Question)
 				return a, nil
 			}
 		}
-		a := Approval{
+		a := approval.Approval{
 			Run: l.job.Run, Job: l.job.ID, N: n + 1, Title: l.Entry().Title, Call: q.Call, Tool: q.Tool, Args: l.secrets.JSON(q.Args), Hash: hash,
 			Why: l.secrets.String(q.Why), Worker: l.s.id, Asked: now(), Deadline: now().Add(l.job.AskFor),
 		}
 		data, err := encode(a)
 		if err != nil {
-			return Approval{}, fmt.Errorf("ask about call %s of job %s: %w", q.Call, l.job.ID, err)
+			return approval.Approval{}, fmt.Errorf("ask about call %s of job %s: %w", q.Call, l.job.ID, err)
 		}
 		if len(data) > l.b.inline {
-			return Approval{}, fmt.Errorf("ask about call %s: its arguments have %d bytes, and at most %d can be shown to a person: take smaller steps: %w", q.Call, len(q.Args), l.b.inline, ErrLimit)
+			return approval.Approval{}, fmt.Errorf("ask about call %s: its arguments have %d bytes, and at most %d can be shown to a person: take smaller steps: %w", q.Call, len(q.Args), l.b.inline, ErrLimit)
 		}
 		if _, err := l.append(ctx, kindAsked, a); err != nil { // in the log first: who sees the question finds it there
-			return Approval{}, err
+			return approval.Approval{}, err
 		}
-		ack, err := l.b.publish(ctx, l.b.names.question(a.key()), data, jetstream.WithExpectLastSequencePerSubject(0))
+		ack, err := l.b.publish(ctx, l.b.names.question(questionKey(a)), data, jetstream.WithExpectLastSequencePerSubject(0))
 		if err == nil {
 			a.Revision = ack.Sequence
 			return a, nil
 		}
 		if !refused(err) {
-			return Approval{}, fmt.Errorf("ask about call %s of job %s: %w", q.Call, l.job.ID, err)
+			return approval.Approval{}, fmt.Errorf("ask about call %s of job %s: %w", q.Call, l.job.ID, err)
 		}
 	}
 }
 
 // awaitAnswer gives the slot back until a question is answered.
-func (l *Lease) awaitAnswer(ctx context.Context, kv jetstream.KeyValue, a Approval) (Approval, error) {
+func (l *Lease) awaitAnswer(ctx context.Context, kv jetstream.KeyValue, a approval.Approval) (approval.Approval, error) {
 	if err := l.pause(ctx); err != nil {
 		return a, err
 	}
@@ -192,11 +118,11 @@ func (l *Lease) awaitAnswer(ctx context.Context, kv jetstream.KeyValue, a Approv
 }
 
 // answered waits for the answer, and denies when its time is over.
-func (b *Board) answered(ctx context.Context, kv jetstream.KeyValue, a Approval) (Approval, error) {
+func (b *Board) answered(ctx context.Context, kv jetstream.KeyValue, a approval.Approval) (approval.Approval, error) {
 	late, cancel := context.WithDeadlineCause(ctx, a.Deadline, errEnough)
 	defer cancel()
 	for {
-		err := b.watch(late, kv, []string{a.key()}, func() error { return nil }, func(kv jetstream.KeyValueEntry) (err error) {
+		err := b.watch(late, kv, []string{questionKey(a)}, func() error { return nil }, func(kv jetstream.KeyValueEntry) (err error) {
 			if a, err = decodeApproval(kv); err == nil && !a.Open() {
 				err = errEnough
 			}
@@ -210,16 +136,16 @@ func (b *Board) answered(ctx context.Context, kv jetstream.KeyValue, a Approval)
 		case late.Err() == nil:
 			return a, cmp.Or(err, fmt.Errorf("question %d of job %s: its watch ended", a.N, a.Job))
 		}
-		denied, err := b.conclude(ctx, a, Answer{By: "muster", Reason: nobodyInTime})
-		if !errors.Is(err, ErrAnswered) {
+		denied, err := b.conclude(ctx, a, approval.Answer{By: "muster", Reason: nobodyInTime})
+		if !errors.Is(err, approval.ErrAnswered) {
 			return denied, err
 		}
 		a = denied
 	}
 }
 
-func decodeApproval(kv jetstream.KeyValueEntry) (Approval, error) {
-	var a Approval
+func decodeApproval(kv jetstream.KeyValueEntry) (approval.Approval, error) {
+	var a approval.Approval
 	if err := json.Unmarshal(kv.Value(), &a); err != nil {
 		return a, fmt.Errorf("question %s: %w", kv.Key(), err)
 	}
@@ -228,18 +154,18 @@ func decodeApproval(kv jetstream.KeyValueEntry) (Approval, error) {
 }
 
 // conclude writes an answer over its question. ErrAnswered with the answer that stands.
-func (b *Board) conclude(ctx context.Context, a Approval, ans Answer) (Approval, error) {
+func (b *Board) conclude(ctx context.Context, a approval.Approval, ans approval.Answer) (approval.Approval, error) {
 	next := a
-	next.Verdict, next.By, next.Answered, next.Always = DeniedByUser, budget.Preview(ans.By, byChars), now(), ans.Always
+	next.Verdict, next.By, next.Answered, next.Always = approval.Denied, budget.Preview(ans.By, byChars), now(), ans.Always
 	if ans.Approve {
-		next.Verdict = Approved
+		next.Verdict = approval.Approved
 	}
 	next.Reason = hushed(b.secrets, ans.Reason, answerChars)
 	data, err := encode(next)
 	if err != nil {
 		return a, fmt.Errorf("answer question %d of job %s: %w", a.N, a.Job, err)
 	}
-	ack, err := b.publish(ctx, b.names.question(a.key()), data, jetstream.WithExpectLastSequencePerSubject(a.Revision))
+	ack, err := b.publish(ctx, b.names.question(questionKey(a)), data, jetstream.WithExpectLastSequencePerSubject(a.Revision))
 	if err == nil {
 		next.Revision = ack.Sequence
 		return next, nil
@@ -247,23 +173,23 @@ func (b *Board) conclude(ctx context.Context, a Approval, ans Answer) (Approval,
 	if !refused(err) {
 		return a, fmt.Errorf("answer question %d of job %s: %w", a.N, a.Job, err)
 	}
-	r, err := b.readLeader(ctx, "KV_"+b.names.approvals, query{Last: b.names.question(a.key())})
+	r, err := b.readLeader(ctx, "KV_"+b.names.approvals, query{Last: b.names.question(questionKey(a))})
 	if err != nil {
 		return a, fmt.Errorf("answer question %d of job %s: %w", a.N, a.Job, err)
 	}
-	var stands Approval
+	var stands approval.Approval
 	if err := json.Unmarshal(r.data, &stands); err != nil {
-		return a, fmt.Errorf("question %s: %w", a.key(), err)
+		return a, fmt.Errorf("question %s: %w", questionKey(a), err)
 	}
 	if stands.Revision = r.seq; stands.Answered.Equal(next.Answered) && stands.By == next.By && stands.Verdict == next.Verdict {
 		return stands, nil // only the acknowledgement was lost
 	}
-	return stands, fmt.Errorf("question %d of job %s was %s by %s: %w", a.N, a.Job, stands.Verdict, stands.By, ErrAnswered)
+	return stands, fmt.Errorf("question %d of job %s was %s by %s: %w", a.N, a.Job, stands.Verdict, stands.By, approval.ErrAnswered)
 }
 
 // approvals reads the questions of a key, by age.
-func (b *Board) approvals(ctx context.Context, kv jetstream.KeyValue, key string) ([]Approval, error) {
-	var all []Approval
+func (b *Board) approvals(ctx context.Context, kv jetstream.KeyValue, key string) ([]approval.Approval, error) {
+	var all []approval.Approval
 	err := b.watch(ctx, kv, []string{key}, stopAtSync, func(kv jetstream.KeyValueEntry) error {
 		if strings.Contains(kv.Key(), "."+alwaysToken+".") {
 			return nil
@@ -275,7 +201,7 @@ func (b *Board) approvals(ctx context.Context, kv jetstream.KeyValue, key string
 	if err != nil {
 		return nil, fmt.Errorf("list questions: %w", err)
 	}
-	slices.SortFunc(all, func(x, y Approval) int {
+	slices.SortFunc(all, func(x, y approval.Approval) int {
 		return cmp.Or(x.Asked.Compare(y.Asked), strings.Compare(x.Job, y.Job), cmp.Compare(x.N, y.N))
 	})
 	return all, nil
@@ -283,7 +209,7 @@ func (b *Board) approvals(ctx context.Context, kv jetstream.KeyValue, key string
 
 // Approvals lists the questions of a run, or of a job, by age; of neither, all. Those of jobs that have ended are no longer open: nobody waits for
 // the answer.
-func (b *Board) Approvals(ctx context.Context, run, job string) ([]Approval, error) {
+func (b *Board) Approvals(ctx context.Context, run, job string) ([]approval.Approval, error) {
 	kv, err := b.lazily(ctx, &b.questions, b.names.approvals, false)
 	if err != nil || kv == nil {
 		return nil, err
@@ -292,8 +218,8 @@ func (b *Board) Approvals(ctx context.Context, run, job string) ([]Approval, err
 }
 
 // Waiting are those of Approvals that somebody waits for: open, in time, and of a job that lives.
-func (b *Board) Waiting(ctx context.Context, all []Approval) ([]Approval, error) {
-	var open []Approval
+func (b *Board) Waiting(ctx context.Context, all []approval.Approval) ([]approval.Approval, error) {
+	var open []approval.Approval
 	states := map[string]bool{}
 	for _, a := range all {
 		if !a.Open() || time.Now().After(a.Deadline) {
@@ -313,28 +239,28 @@ func (b *Board) Waiting(ctx context.Context, all []Approval) ([]Approval, error)
 	return open, nil
 }
 
-// Find returns a question of a job that waits for an answer: of a number, or with 0 the only one. ErrNoQuestion, ErrAnswered.
-func (b *Board) Find(ctx context.Context, id string, n int) (Approval, error) {
+// Find returns a question of a job that waits for an answer: of a number, or with 0 the only one. approval.ErrNoQuestion, ErrAnswered.
+func (b *Board) Find(ctx context.Context, id string, n int) (approval.Approval, error) {
 	e, err := b.Get(ctx, id)
 	if err != nil {
-		return Approval{}, err
+		return approval.Approval{}, err
 	}
 	all, err := b.Approvals(ctx, e.Run, e.ID)
 	if err != nil {
-		return Approval{}, err
+		return approval.Approval{}, err
 	}
 	for _, a := range all {
 		switch {
 		case n != a.N:
 		case !a.Open():
-			return a, fmt.Errorf("question %d of job %s was %s by %s: %w", n, e.ID, a.Verdict, a.By, ErrAnswered)
+			return a, fmt.Errorf("question %d of job %s was %s by %s: %w", n, e.ID, a.Verdict, a.By, approval.ErrAnswered)
 		case e.State.Terminal():
-			return a, fmt.Errorf("job %s is %s and asks nothing any more: %w", e.ID, e.State, ErrNoQuestion)
+			return a, fmt.Errorf("job %s is %s and asks nothing any more: %w", e.ID, e.State, approval.ErrNoQuestion)
 		}
 	}
 	open, err := b.Waiting(ctx, all)
 	if err != nil {
-		return Approval{}, err
+		return approval.Approval{}, err
 	}
 	var numbers []string
 	for _, a := range open {
@@ -345,15 +271,15 @@ func (b *Board) Find(ctx context.Context, id string, n int) (Approval, error) {
 	}
 	switch {
 	case len(open) == 0:
-		return Approval{}, fmt.Errorf("job %s (%s) asks nothing now: %w", e.ID, e.State, ErrNoQuestion)
+		return approval.Approval{}, fmt.Errorf("job %s (%s) asks nothing now: %w", e.ID, e.State, approval.ErrNoQuestion)
 	case n == 0:
-		return Approval{}, fmt.Errorf("job %s asks %d things: say which: %s: %w", e.ID, len(open), strings.Join(numbers, ", "), ErrAmbiguous)
+		return approval.Approval{}, fmt.Errorf("job %s asks %d things: say which: %s: %w", e.ID, len(open), strings.Join(numbers, ", "), ErrAmbiguous)
 	}
-	return Approval{}, fmt.Errorf("job %s has no question %d; it asks %s: %w", e.ID, n, strings.Join(numbers, ", "), ErrNoQuestion)
+	return approval.Approval{}, fmt.Errorf("job %s has no question %d; it asks %s: %w", e.ID, n, strings.Join(numbers, ", "), approval.ErrNoQuestion)
 }
 
 // Answer answers a question as Find returned it. ErrAnswered where another was faster; nothing is answered twice.
-func (b *Board) Answer(ctx context.Context, a Approval, ans Answer) (Approval, error) {
+func (b *Board) Answer(ctx context.Context, a approval.Approval, ans approval.Answer) (approval.Approval, error) {
 	ans.By = cmp.Or(ans.By, "somebody")
 	if len(ans.Always) > 0 && !ans.Approve {
 		return a, errors.New("a rule for further calls goes with an approval only")
@@ -374,7 +300,7 @@ func (b *Board) Answer(ctx context.Context, a Approval, ans Answer) (Approval, e
 		return answered, err
 	}
 	for _, rule := range ans.Always {
-		data, err := encode(Always{Rule: rule, By: answered.By, At: answered.Answered, Job: a.Job, N: a.N})
+		data, err := encode(approval.Always{Rule: rule, By: answered.By, At: answered.Answered, Job: a.Job, N: a.N})
 		if err != nil {
 			return answered, err
 		}
@@ -388,14 +314,14 @@ func (b *Board) Answer(ctx context.Context, a Approval, ans Answer) (Approval, e
 }
 
 // AlwaysOf lists the rules that people gave a run, by age.
-func (b *Board) AlwaysOf(ctx context.Context, run string) ([]Always, error) {
+func (b *Board) AlwaysOf(ctx context.Context, run string) ([]approval.Always, error) {
 	kv, err := b.lazily(ctx, &b.questions, b.names.approvals, false)
 	if err != nil || kv == nil {
 		return nil, err
 	}
-	var all []Always
+	var all []approval.Always
 	err = b.watch(ctx, kv, []string{run + "." + alwaysToken + ".*"}, stopAtSync, func(kv jetstream.KeyValueEntry) error {
-		var a Always
+		var a approval.Always
 		if err := json.Unmarshal(kv.Value(), &a); err != nil {
 			return fmt.Errorf("rule %s: %w", kv.Key(), err)
 		}
@@ -405,6 +331,6 @@ func (b *Board) AlwaysOf(ctx context.Context, run string) ([]Always, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rules of run %s: %w", run, err)
 	}
-	slices.SortFunc(all, func(x, y Always) int { return x.At.Compare(y.At) })
+	slices.SortFunc(all, func(x, y approval.Always) int { return x.At.Compare(y.At) })
 	return all, nil
 }

@@ -13,11 +13,12 @@ import (
 	"time"
 
 	"muster/board"
+	"muster/board/approval"
 	"muster/board/boardtest"
 	"muster/board/secrets"
 )
 
-var ask = board.Question{Call: "c1", Tool: "run_command", Args: json.RawMessage(`{"command":"make"}`), Why: "in mode default"}
+var ask = approval.Question{Call: "c1", Tool: "run_command", Args: json.RawMessage(`{"command":"make"}`), Why: "in mode default"}
 
 // asks is a handler that asks one question and says what was answered.
 func asks(ctx context.Context, l *board.Lease) (board.Result, error) {
@@ -32,7 +33,7 @@ func asks(ctx context.Context, l *board.Lease) (board.Result, error) {
 }
 
 // asked waits for the open questions of a run.
-func asked(t testing.TB, b *board.Board, run string, n int) (open []board.Approval) {
+func asked(t testing.TB, b *board.Board, run string, n int) (open []approval.Approval) {
 	t.Helper()
 	boardtest.Until(t, fmt.Sprintf("%d questions stand", n), func() bool {
 		all, err := b.Approvals(boardtest.Context(t), run, "")
@@ -68,11 +69,11 @@ func TestQuestionIsAnsweredOnce(t *testing.T) {
 		answering.Go(func() {
 			found, err := b.Find(boardtest.Context(t), e.ID, 0)
 			if err == nil {
-				_, err = b.Answer(boardtest.Context(t), found, board.Answer{Approve: i%2 == 0, By: fmt.Sprint("person ", i), Reason: "because"})
+				_, err = b.Answer(boardtest.Context(t), found, approval.Answer{Approve: i%2 == 0, By: fmt.Sprint("person ", i), Reason: "because"})
 			}
 			if err == nil {
 				won.Add(1)
-			} else if !errors.Is(err, board.ErrAnswered) && !errors.Is(err, board.ErrNoQuestion) {
+			} else if !errors.Is(err, approval.ErrAnswered) && !errors.Is(err, approval.ErrNoQuestion) {
 				t.Error(err)
 			}
 		})
@@ -89,10 +90,10 @@ func TestQuestionIsAnsweredOnce(t *testing.T) {
 	if ks := kinds(t, b, e.ID); !slices.Contains(ks, "approval_asked/1") || !slices.Contains(ks, "approval_answered/1") {
 		t.Errorf("log %v", ks)
 	}
-	if _, err := b.Find(boardtest.Context(t), e.ID, 1); !errors.Is(err, board.ErrAnswered) {
+	if _, err := b.Find(boardtest.Context(t), e.ID, 1); !errors.Is(err, approval.ErrAnswered) {
 		t.Errorf("answered question: %v", err)
 	}
-	if _, err := b.Answer(boardtest.Context(t), a, board.Answer{Approve: true, By: "late"}); !errors.Is(err, board.ErrAnswered) || !strings.Contains(err.Error(), all[0].By) {
+	if _, err := b.Answer(boardtest.Context(t), a, approval.Answer{Approve: true, By: "late"}); !errors.Is(err, approval.ErrAnswered) || !strings.Contains(err.Error(), all[0].By) {
 		t.Errorf("late answer: %v", err)
 	}
 }
@@ -102,7 +103,7 @@ func TestQuestionsThatNobodyAnswers(t *testing.T) {
 	boardtest.Serve(t, b, board.Worker{Slots: 3}, func(ctx context.Context, l *board.Lease) (board.Result, error) {
 		if l.Job().Title == "alone" {
 			_, err := l.Ask(ctx, ask)
-			return board.Result{State: board.Done, Text: fmt.Sprint(errors.Is(err, board.ErrNobody))}, nil
+			return board.Result{State: board.Done, Text: fmt.Sprint(errors.Is(err, approval.ErrNobody))}, nil
 		}
 		return asks(ctx, l)
 	})
@@ -116,7 +117,7 @@ func TestQuestionsThatNobodyAnswers(t *testing.T) {
 		t.Errorf("kill: %+v", lines)
 	}
 	asked(t, b, es[2].Run, 0)
-	if _, err := b.Find(boardtest.Context(t), es[2].ID, a.N); !errors.Is(err, board.ErrNoQuestion) {
+	if _, err := b.Find(boardtest.Context(t), es[2].ID, a.N); !errors.Is(err, approval.ErrNoQuestion) {
 		t.Errorf("question of a killed job: %v", err)
 	}
 }
@@ -145,7 +146,7 @@ func TestAnswerBelongsToACall(t *testing.T) {
 	e := submit(t, b, board.Job{Title: "asks", AskFor: time.Hour})[0]
 	a := asked(t, b, e.Run, 1)[0]
 	stop() // the first holder hands back
-	if _, err := other.Answer(boardtest.Context(t), a, board.Answer{Approve: true, By: "ada"}); err != nil {
+	if _, err := other.Answer(boardtest.Context(t), a, approval.Answer{Approve: true, By: "ada"}); err != nil {
 		t.Fatal(err)
 	}
 	boardtest.Serve(t, other, board.Worker{}, handler)
@@ -153,7 +154,7 @@ func TestAnswerBelongsToACall(t *testing.T) {
 	if next.N != 2 || string(next.Args) != `{"command":"make clean"}` {
 		t.Errorf("it asks %+v", next)
 	}
-	if _, err := b.Answer(boardtest.Context(t), next, board.Answer{By: "bob"}); err != nil {
+	if _, err := b.Answer(boardtest.Context(t), next, approval.Answer{By: "bob"}); err != nil {
 		t.Fatal(err)
 	}
 	check(t, "result", wait(t, b, e.ID)[0].Preview, "approved, denied")
@@ -169,7 +170,7 @@ func TestAlwaysIsKeptForTheRun(t *testing.T) {
 	boardtest.Serve(t, b, board.Worker{Slots: 2}, asks)
 	es := submit(t, b, board.Job{Title: "one", AskFor: time.Hour}, board.Job{Title: "two", AskFor: time.Hour})
 	a := asked(t, b, es[0].Run, 1)[0]
-	for _, wrong := range []board.Answer{
+	for _, wrong := range []approval.Answer{
 		{Always: []string{"run_command(make)"}},
 		{Approve: true, Always: []string{strings.Repeat("x", 2001)}},
 		{Approve: true, Always: []string{"run_command(echo correct-horse-battery)"}},
@@ -179,7 +180,7 @@ func TestAlwaysIsKeptForTheRun(t *testing.T) {
 			t.Errorf("%.40q: %v", wrong.Always, err)
 		}
 	}
-	if _, err := b.Answer(boardtest.Context(t), a, board.Answer{Approve: true, By: "ada", Always: []string{"run_command(make)"}, Reason: "it is correct-horse-battery"}); err != nil {
+	if _, err := b.Answer(boardtest.Context(t), a, approval.Answer{Approve: true, By: "ada", Always: []string{"run_command(make)"}, Reason: "it is correct-horse-battery"}); err != nil {
 		t.Fatal(err)
 	}
 	if text := wait(t, b, es[0].ID)[0].Preview; !strings.HasPrefix(text, "approved by ada: it is ") || strings.Contains(text, "horse") {

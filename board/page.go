@@ -9,33 +9,33 @@ import (
 	"slices"
 )
 
-// Page is a part of a list of jobs, the one that changed last first.
-type Page struct {
-	Entries []Entry
-	Total   int    // jobs of the run or the parent, or of the board; other filters are not counted in
-	Next    uint64 // where the next page begins; 0: this was the last
-}
-
 const (
 	pageBatch = 1000    // messages of one answer
 	pageBytes = 4 << 20 // of one answer
 )
 
-// Page returns at most limit jobs of a filter that changed before a revision (Page.Next; 0: the newest), without reading more of the board than it takes to
-// find them. What changes meanwhile moves to the front: it is then on an earlier page than one that is asked for.
-func (b *Board) Page(ctx context.Context, f Filter, before uint64, limit int) (Page, error) {
-	subject := b.names.entrySubject(f.keys()[0])
-	total, err := b.countFrom(ctx, subject)
-	if err != nil {
-		return Page{}, fmt.Errorf("list jobs: %w", err)
+// Page returns at most limit jobs of a filter, the one that changed last first, that changed before a revision (0: the newest), without reading more of the
+// board than it takes to find them. next is before which the following page begins, 0 after the last; total counts the jobs of the run or the
+// parent, or of the board. What changes meanwhile moves to the front: it is then on an earlier page than one that is asked for.
+func (b *Board) Page(ctx context.Context, f Filter, before uint64, limit int) (page []Entry, total int, next uint64, err error) {
+	if f.Run != "" && !isRun(f.Run) || f.Parent != "" && !isID(f.Parent) {
+		return nil, 0, 0, nil // no job has those
 	}
-	p := Page{Total: total}
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("list jobs: %w", err)
+		}
+	}()
+	subject := b.names.entrySubject(f.keys()[0])
+	if total, err = b.countFrom(ctx, subject); err != nil {
+		return nil, 0, 0, err
+	}
 	last, err := b.readLeader(ctx, b.names.boardStream(), query{Last: subject})
 	if errors.Is(err, ErrNotFound) {
-		return p, nil
+		return nil, total, 0, nil
 	}
 	if err != nil {
-		return Page{}, fmt.Errorf("list jobs: %w", err)
+		return nil, 0, 0, err
 	}
 	end := last.seq + 1
 	if before > 0 {
@@ -54,17 +54,15 @@ func (b *Board) Page(ctx context.Context, f Filter, before uint64, limit int) (P
 			}
 		})
 		if err != nil {
-			return Page{}, fmt.Errorf("list jobs: %w", err)
+			return nil, 0, 0, err
 		}
 		slices.SortFunc(found, func(x, y Entry) int { return cmp.Compare(y.Revision, x.Revision) })
-		p.Entries = append(p.Entries, found...)
-		if end = start; len(p.Entries) > limit {
-			p.Entries = p.Entries[:limit:limit]
-			p.Next = p.Entries[limit-1].Revision
-			return p, nil
+		page = append(page, found...)
+		if end = start; len(page) > limit {
+			return page[:limit:limit], total, page[limit-1].Revision, nil
 		}
 	}
-	return p, nil
+	return page, total, 0, nil
 }
 
 // batchQuery asks for many messages at once.

@@ -22,22 +22,15 @@ func (b *Board) Each(ctx context.Context, f Filter, fn func(Entry)) error {
 	return nil
 }
 
-// StoreSize is how much of the store a part of the board takes.
-type StoreSize struct {
-	What     string `json:"what"` // log, queue, entries, artifacts, memories, questions
-	Messages uint64 `json:"messages"`
-	Bytes    uint64 `json:"bytes"`
-}
-
-// Store tells the size of each part of the board that there is.
-func (b *Board) Store(ctx context.Context) ([]StoreSize, error) {
-	var sizes []StoreSize
-	for _, part := range [][2]string{
-		{"log", b.names.events}, {"queue", b.names.jobs}, {"entries", b.names.boardStream()}, {"artifacts", "OBJ_" + b.names.artifacts},
-		{"memories", "KV_" + b.names.memory}, {"questions", "KV_" + b.names.approvals},
+// Store tells how many messages and bytes each part of the board takes that there is: log, queue, entries, artifacts, memories, questions.
+func (b *Board) Store(ctx context.Context) (messages, bytes map[string]uint64, err error) {
+	messages, bytes = map[string]uint64{}, map[string]uint64{}
+	for part, stream := range map[string]string{
+		"log": b.names.events, "queue": b.names.jobs, "entries": b.names.boardStream(), "artifacts": "OBJ_" + b.names.artifacts,
+		"memories": "KV_" + b.names.memory, "questions": "KV_" + b.names.approvals,
 	} {
 		info, err := persist(ctx, func(ctx context.Context) (*jetstream.StreamInfo, error) {
-			s, err := b.js.Stream(ctx, part[1])
+			s, err := b.js.Stream(ctx, stream)
 			if err != nil {
 				return nil, err
 			}
@@ -47,9 +40,9 @@ func (b *Board) Store(ctx context.Context) ([]StoreSize, error) {
 			continue
 		}
 		if err != nil {
-			return nil, fmt.Errorf("size of the %s: %w", part[0], err)
+			return nil, nil, fmt.Errorf("size of the %s: %w", part, err)
 		}
-		sizes = append(sizes, StoreSize{part[0], info.State.Msgs, info.State.Bytes})
+		messages[part], bytes[part] = info.State.Msgs, info.State.Bytes
 	}
-	return sizes, nil
+	return messages, bytes, nil
 }

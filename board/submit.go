@@ -90,7 +90,7 @@ func (j Job) complete() (Job, error) {
 		return j, fmt.Errorf("submit %s: id %q is no UUID in its usual form", j.label(), j.ID)
 	}
 	j.Run = cmp.Or(j.Run, j.ID)
-	if !IsRun(j.Run) {
+	if !isRun(j.Run) {
 		return j, fmt.Errorf("submit %s: run %q: use up to 64 letters, digits, _ or -", j.label(), j.Run)
 	}
 	j.Pool, j.Priority = cmp.Or(j.Pool, defaultPool), cmp.Or(j.Priority, normalPriority)
@@ -129,8 +129,8 @@ func (j Job) complete() (Job, error) {
 	return j, nil
 }
 
-// IsRun says whether a text can be the whole id of a run.
-func IsRun(text string) bool { return tokenForm().MatchString(text) && text != rootParent }
+// isRun reports whether a text can be the whole id of a run.
+func isRun(text string) bool { return tokenForm().MatchString(text) && text != rootParent }
 
 // checkAfter refuses what could never start: an unknown id, a job after itself, a circle within the call. Jobs that are known already
 // cannot come after new ones, so there are no other circles.

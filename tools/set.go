@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"muster/board"
+	"muster/board/approval"
 	"muster/board/secrets"
 	"muster/budget"
 	"muster/tools/rules"
@@ -50,9 +51,9 @@ type Config struct {
 	// Journal records "tool_started" and "tool_finished" (the runner sets it to Lease.Append). An error of it ends the call. Nil: nothing is journaled.
 	Journal func(ctx context.Context, kind string, data any) error
 
-	// Ask puts a call to a person and waits for the answer (the runner sets it to Lease.Ask). board.ErrNobody, or nil: nobody is there, and what a
+	// Ask puts a call to a person and waits for the answer (the runner sets it to Lease.Ask). approval.ErrNobody, or nil: nobody is there, and what a
 	// mode or a rule asks about is denied at once.
-	Ask func(ctx context.Context, q board.Question) (board.Approval, error)
+	Ask func(ctx context.Context, q approval.Question) (approval.Approval, error)
 
 	// Secrets is taken out of every text, fact and journaled argument; with a Lease its own is instead. What looks like a well-known key, or
 	// stands in Env under a name like one, is a secret also without it.

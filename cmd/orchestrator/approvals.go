@@ -16,6 +16,7 @@ import (
 
 	"muster/agents"
 	"muster/board"
+	"muster/board/approval"
 	"muster/budget"
 	"muster/cmd/internal/app"
 	"muster/tools/rules"
@@ -39,7 +40,7 @@ type answerOptions struct {
 
 // approvalRow is what --json prints of a question.
 type approvalRow struct {
-	board.Approval
+	approval.Approval
 	Open bool `json:"open"` // somebody waits for the answer
 }
 
@@ -192,7 +193,7 @@ func note(before, text string) string {
 }
 
 // callText is a call in a line.
-func callText(a board.Approval) string {
+func callText(a approval.Approval) string {
 	if command := commandOf(a); command != "" {
 		return a.Tool + " " + spelled(command)
 	}
@@ -200,7 +201,7 @@ func callText(a board.Approval) string {
 }
 
 // questionText is all of a question: why it is asked, and the exact call.
-func questionText(a board.Approval) string {
+func questionText(a approval.Approval) string {
 	var args map[string]json.RawMessage
 	text := fmt.Sprintf("%s, %s\n", a.Tool, a.Why)
 	if json.Unmarshal(a.Args, &args) != nil {
@@ -217,7 +218,7 @@ func questionText(a board.Approval) string {
 	return strings.TrimSuffix(text, "\n")
 }
 
-func commandOf(a board.Approval) string {
+func commandOf(a approval.Approval) string {
 	var args struct{ Command string }
 	_ = json.Unmarshal(a.Args, &args) // what does not fit has none
 	return args.Command
@@ -242,7 +243,7 @@ func runAnswer(ctx context.Context, o answerOptions) error {
 		if err != nil {
 			return s.hinted(err)
 		}
-		answered, err := s.answer(ctx, a, board.Answer{Approve: o.approve, Reason: o.reason, Always: o.always})
+		answered, err := s.answer(ctx, a, approval.Answer{Approve: o.approve, Reason: o.reason, Always: o.always})
 		if err != nil {
 			return s.hinted(err)
 		}
@@ -255,14 +256,14 @@ func runAnswer(ctx context.Context, o answerOptions) error {
 
 // hinted tells what to do about an answer that is not taken.
 func (s *session) hinted(err error) error {
-	if errors.Is(err, board.ErrNoQuestion) || errors.Is(err, board.ErrAmbiguous) {
+	if errors.Is(err, approval.ErrNoQuestion) || errors.Is(err, board.ErrAmbiguous) {
 		return &app.Fault{Code: app.ExitFailed, Err: err, Hint: s.command("approvals") + " lists what is asked"}
 	}
 	return err
 }
 
 // answer answers in the name of whoever runs this program. A rule for further calls must cover the call that is approved.
-func (s *session) answer(ctx context.Context, a board.Approval, ans board.Answer) (board.Approval, error) {
+func (s *session) answer(ctx context.Context, a approval.Approval, ans approval.Answer) (approval.Approval, error) {
 	ans.By = person()
 	if len(ans.Always) > 0 {
 		if err := covers(ans.Always, a); err != nil {
@@ -273,7 +274,7 @@ func (s *session) answer(ctx context.Context, a board.Approval, ans board.Answer
 }
 
 // covers checks that rules are some, and that they allow the call. What depends on the job's files, its worker decides.
-func covers(given []string, a board.Approval) error {
+func covers(given []string, a approval.Approval) error {
 	if _, err := rules.Parse(rules.Lists{Allow: given}); err != nil {
 		return err
 	}
@@ -290,9 +291,9 @@ func covers(given []string, a board.Approval) error {
 		return err
 	}
 	defer tree.Close()
-	var always []board.Always
+	var always []approval.Always
 	for _, rule := range given {
-		always = append(always, board.Always{Rule: rule})
+		always = append(always, approval.Always{Rule: rule})
 	}
 	if _, ok := agents.Covered(tree, always, nil, a.Tool, a.Args); !ok {
 		return fmt.Errorf("%s does not allow the call that is asked about: %s", app.Field(strings.Join(given, ", "), 200), app.Field(callText(a), 200))

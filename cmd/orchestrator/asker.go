@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"muster/board"
+	"muster/board/approval"
 	"muster/cmd/internal/app"
 )
 
@@ -113,7 +114,7 @@ func (a *asker) run(ctx context.Context) {
 }
 
 // open are the questions of a job that wait for an answer.
-func (a *asker) open(ctx context.Context, job string) ([]board.Approval, error) {
+func (a *asker) open(ctx context.Context, job string) ([]approval.Approval, error) {
 	all, err := a.s.Board.Approvals(ctx, "", job)
 	if err != nil {
 		return nil, err
@@ -124,7 +125,7 @@ func (a *asker) open(ctx context.Context, job string) ([]board.Approval, error) 
 const howToAnswer = "y yes, n no (n REASON), a always for this run (a RULE, or a alone for this very call) > "
 
 // put asks until the question is answered, here or elsewhere. io.EOF: nothing can be typed any more.
-func (a *asker) put(ctx context.Context, q board.Approval) error {
+func (a *asker) put(ctx context.Context, q approval.Approval) error {
 	a.v.hold(fmt.Sprintf("%s asks (question %d, job %s):\n%s\n%s", app.Field(q.Title, 60), q.N, short(q.Job), app.Body(questionText(q)), howToAnswer))
 	for {
 		select {
@@ -158,7 +159,7 @@ func (a *asker) put(ctx context.Context, q board.Approval) error {
 				return nil
 			case ctx.Err() != nil:
 				return context.Cause(ctx)
-			case errors.Is(err, board.ErrAnswered):
+			case errors.Is(err, approval.ErrAnswered):
 				a.v.say(app.Field(err.Error(), 300) + "\n")
 				a.again()
 				return nil
@@ -177,25 +178,25 @@ func (a *asker) again() {
 }
 
 // answerOf reads what a person typed.
-func answerOf(text string, q board.Approval) (board.Answer, error) {
+func answerOf(text string, q approval.Approval) (approval.Answer, error) {
 	word, rest, _ := strings.Cut(strings.TrimSpace(text), " ")
 	rest = strings.TrimSpace(rest)
 	switch strings.ToLower(word) {
 	case "y", "yes":
 		if rest == "" {
-			return board.Answer{Approve: true}, nil
+			return approval.Answer{Approve: true}, nil
 		}
 	case "n", "no":
-		return board.Answer{Reason: rest}, nil
+		return approval.Answer{Reason: rest}, nil
 	case "a", "always":
 		if rest == "" {
 			command := commandOf(q)
 			if q.Tool != "run_command" || command == "" || strings.ContainsAny(command, "*\n") || spelled(command) != command {
-				return board.Answer{}, errors.New("write a rule, such as a run_command(go test *)")
+				return approval.Answer{}, errors.New("write a rule, such as a run_command(go test *)")
 			}
 			rest = "run_command(" + command + ")"
 		}
-		return board.Answer{Approve: true, Always: []string{rest}}, nil
+		return approval.Answer{Approve: true, Always: []string{rest}}, nil
 	}
-	return board.Answer{}, fmt.Errorf("%q is no answer", app.Field(text, 60))
+	return approval.Answer{}, fmt.Errorf("%q is no answer", app.Field(text, 60))
 }

@@ -198,16 +198,16 @@ func (s *session) page(ctx context.Context, o listOptions) (entries []board.Entr
 		}
 		return entries, "", nil
 	}
-	p, err := s.Board.Page(ctx, o.filter, o.before, o.limit)
+	entries, total, next, err := s.Board.Page(ctx, o.filter, o.before, o.limit)
 	if err != nil {
 		return nil, "", err
 	}
-	if p.Next != 0 {
-		more = humanize.Comma(int64(len(p.Entries))) + " jobs are shown, of a board of " + humanize.Comma(int64(p.Total)) +
-			"; what changed before those: the same with --before " + strconv.FormatUint(p.Next, 10)
+	if next != 0 {
+		more = humanize.Comma(int64(len(entries))) + " jobs are shown, of a board of " + humanize.Comma(int64(total)) +
+			"; what changed before those: the same with --before " + strconv.FormatUint(next, 10)
 	}
-	slices.SortFunc(p.Entries, func(a, b board.Entry) int {
+	slices.SortFunc(entries, func(a, b board.Entry) int {
 		return cmp.Or(a.Created.Compare(b.Created), strings.Compare(a.ID, b.ID))
 	})
-	return p.Entries, more, nil
+	return entries, more, nil
 }

@@ -177,10 +177,8 @@ func (s *session) findRun(ctx context.Context, id string) (string, error) {
 	if id == "" {
 		return "", nil
 	}
-	if board.IsRun(id) {
-		if p, err := s.Board.Page(ctx, board.Filter{Run: id}, 0, 1); err != nil || p.Total > 0 {
-			return id, err
-		}
+	if _, jobs, _, err := s.Board.Page(ctx, board.Filter{Run: id}, 0, 1); err != nil || jobs > 0 {
+		return id, err
 	}
 	entries, err := s.Board.List(ctx, board.Filter{})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"muster/board"
+	"muster/board/approval"
 	"muster/board/policy"
 	"muster/cmd/internal/app"
 )
@@ -23,10 +24,10 @@ type showOptions struct {
 // shown is what show --json prints: the row of list, and the specification.
 type shown struct {
 	row
-	Spec   board.Job        `json:"spec"`
-	Facts  json.RawMessage  `json:"facts,omitempty"`     // of the result
-	Asked  []board.Approval `json:"approvals,omitempty"` // questions to people
-	Always []board.Always   `json:"always,omitempty"`    // rules that people gave the run
+	Spec   board.Job           `json:"spec"`
+	Facts  json.RawMessage     `json:"facts,omitempty"`     // of the result
+	Asked  []approval.Approval `json:"approvals,omitempty"` // questions to people
+	Always []approval.Always   `json:"always,omitempty"`    // rules that people gave the run
 }
 
 func newShow() *cli.Command {

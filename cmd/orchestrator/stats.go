@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"strconv"
 	"time"
@@ -24,7 +25,13 @@ type stats struct {
 	Waited  spread              `json:"waited_ns"` // from created to first claimed, of those that were
 	Took    spread              `json:"took_ns"`   // from first claimed to ended, of those that have
 	Tries   int                 `json:"failed_attempts"`
-	Store   []board.StoreSize   `json:"store"`
+	Store   map[string]size     `json:"store"` // by part: log, queue, entries, artifacts, …
+}
+
+// size is what a part of the board takes in the store.
+type size struct {
+	Messages uint64 `json:"messages"`
+	Bytes    uint64 `json:"bytes"`
 }
 
 // lane is a pool.
@@ -131,7 +138,11 @@ func (s *session) sum(ctx context.Context, run string) (*stats, error) {
 		}
 	}
 	st.Runs, st.Waited, st.Took = len(runs), spreadOf(waited), spreadOf(took)
-	st.Store, err = s.Board.Store(ctx)
+	messages, bytes, err := s.Board.Store(ctx)
+	st.Store = map[string]size{}
+	for part, n := range messages {
+		st.Store[part] = size{n, bytes[part]}
+	}
 	return st, err
 }
 
@@ -170,12 +181,7 @@ func (st *stats) rows() [][]string {
 		{"use", humanize.Comma(st.Usage.Turns) + " turns, " + humanize.Comma(st.Usage.ToolCalls) + " tool calls, " + humanize.Comma(st.Usage.InputTokens) + " tokens in, " + humanize.Comma(st.Usage.OutputTokens) + " out"},
 		{"workers", strconv.Itoa(st.Workers)},
 	}
-	names := make([]string, 0, len(st.Pools))
-	for name := range st.Pools {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(st.Pools)) {
 		l := st.Pools[name]
 		text := strconv.Itoa(l.Running) + " running on " + strconv.Itoa(l.Slots) + " slots, " + humanize.Comma(int64(l.Queued)) + " queued"
 		if l.Queued > 0 {
@@ -183,8 +189,9 @@ func (st *stats) rows() [][]string {
 		}
 		rows = append(rows, []string{"pool " + app.Field(name, 40), text})
 	}
-	for _, size := range st.Store {
-		rows = append(rows, []string{size.What, humanize.Comma(int64(size.Messages)) + " messages, " + humanize.IBytes(size.Bytes)})
+	for _, part := range slices.Sorted(maps.Keys(st.Store)) {
+		size := st.Store[part]
+		rows = append(rows, []string{part, humanize.Comma(int64(size.Messages)) + " messages, " + humanize.IBytes(size.Bytes)})
 	}
 	return rows
 }

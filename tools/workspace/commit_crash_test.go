@@ -63,7 +63,7 @@ func commitAndDie(t *testing.T) {
 func runDying(t *testing.T, top string, at int, env ...string) (died, out string) {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestCommitSurvivesDeath$")
-	cmd.Env = append(append(os.Environ(), dieAt+"="+strconv.Itoa(at), "MUSTER_TEST_COMMIT_TOP="+top), env...)
+	cmd.Env = append(append(os.Environ(), dieAt+"="+strconv.Itoa(at), "MUSTER_TEST_COMMIT_TOP="+top, "TMPDIR="+t.TempDir()), env...)
 	text, err := cmd.CombinedOutput()
 	out = string(text)
 	var exit *exec.ExitError
@@ -368,7 +368,7 @@ func TestCommitSurvivesDeathAnywhere(t *testing.T) {
 			put(t, filepath.Join(dir, fmt.Sprint("f", i)), "0")
 		}
 		cmd := exec.Command(os.Args[0], "-test.run=^TestCommitSurvivesDeathAnywhere$")
-		cmd.Env = append(os.Environ(), dieIn+"="+top)
+		cmd.Env = append(os.Environ(), dieIn+"="+top, "TMPDIR="+t.TempDir())
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)

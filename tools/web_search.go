@@ -31,7 +31,7 @@ func runSearch(ctx context.Context, c *Call, a webSearchArgs) (Output, error) {
 		return Output{}, fail(Input, "the query has %d characters, at most %d can be searched for; use fewer words", n, queryChars)
 	}
 	client := c.set.cfg.Web
-	hits, err := client.Search(ctx, query, int(a.Count), c.Caps.SnippetChars)
+	hits, left, err := client.Search(ctx, query, int(a.Count), c.Caps.SnippetChars)
 	source := "web search by " + client.Searches()
 	var e *web.Error
 	switch {
@@ -43,8 +43,13 @@ func runSearch(ctx context.Context, c *Call, a webSearchArgs) (Output, error) {
 		return Output{}, fail(class, "%s; %s", e.Text, next)
 	case err != nil:
 		return Output{}, err
-	case len(hits) == 0:
-		return Output{Text: "no results; use other or fewer words"}, nil
+	}
+	unusable := ""
+	if left > 0 {
+		unusable = fmt.Sprintf("[%s left out: without a URL that can be fetched]", plural(int64(left), "result"))
+	}
+	if len(hits) == 0 {
+		return Output{Text: joined("no results; use other or fewer words", unusable)}, nil
 	}
 	source = c.outside(source)
 	var rows []string
@@ -55,7 +60,9 @@ func runSearch(ctx context.Context, c *Call, a webSearchArgs) (Output, error) {
 		}
 		rows = append(rows, row)
 	}
-	return results(rows, int64(len(hits)), a.Count < int64(c.Caps.SearchResults), source, c.Room), nil
+	out := results(rows, int64(len(hits)), a.Count < int64(c.Caps.SearchResults), source, c.Room-budget.Chars(unusable)-1)
+	out.After = joined(out.After, unusable)
+	return out, nil
 }
 
 // results shows the rows that fit, and says how many there are beside them.

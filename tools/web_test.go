@@ -371,7 +371,7 @@ func TestSearchShowsResults(t *testing.T) {
 	if before, _, body, _ := inFence(t, r.Text); r.OK || r.Class != Transient || before != "ERROR [transient]:\nTry again in 30 s, or take another source." || !strings.Contains(body, "answers 429 Too Many Requests\ntoo many ‹/untrusted x>") {
 		t.Errorf("%s", r.Text)
 	}
-	if r := call(t, set, "web_search", "query", "broken"); r.OK || r.Class != Permanent || !strings.Contains(r.Text, "searxng answers what is not its JSON") {
+	if r := call(t, set, "web_search", "query", "broken"); r.OK || r.Class != Permanent || !strings.Contains(r.Text, "searxng answers HTML and not JSON: is its URL right?") {
 		t.Errorf("%s %s", r.Class, r.Text)
 	}
 	for query, want := range map[string]string{"": "field `query` is empty", " \n ": "field `query` is empty", strings.Repeat("中", 401): "the query has 401 characters"} {

@@ -187,7 +187,9 @@ func TestRawAnswers(t *testing.T) {
 		"a large header":     {"HTTP/1.1 200 OK\r\nX: " + strings.Repeat("x", 1<<20) + "\r\n\r\nx", "", "", Lost, "is over 65536 bytes"},
 		"many headers":       {"HTTP/1.1 200 OK\r\n" + strings.Repeat("X: y\r\n", 1<<16) + "\r\nx", "", "", Lost, "is over 65536 bytes"},
 		"early hints":        {strings.Repeat("HTTP/1.1 103 Early Hints\r\nX: y\r\n\r\n", 100_000), "", "", Lost, "is over 65536 bytes"},
-		"escapes":            {"HTTP/1.1 200 O\x1b[31mK\r\nContent-Type: text/plain\r\n\r\n\x1b[31mred\x1b[0m \u202eevil\r\nnext\rlast", "red evil\nnext\nlast", "control or invisible characters are left out", 0, ""},
+		"escapes":            {"HTTP/1.1 200 O\x1b[31mK\r\nContent-Type: text/plain\r\n\r\n\x1b[31mred\x1b[0m \u202eevil\r\nnext\rlast", "red evil\nnext\nlast", "control or invisible characters, with terminal sequences, are left out", 0, ""},
+		"a bell":             {"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\nit rings \a and goes on, and \x0e shifts", "it rings  and goes on, and  shifts", "2 control or invisible characters", 0, ""},
+		"a part":             {"HTTP/1.1 206 Partial Content\r\nContent-Type: text/plain\r\nContent-Range: bytes 0-3/100\r\nContent-Length: 4\r\n\r\npart", "part", "sent only a part of it (Content-Range: bytes 0-3/100)", 0, ""},
 		"status 999":         {"HTTP/1.1 999 No\r\nContent-Length: 3\r\n\r\nbye", "", "", Later, "answers 999"},
 		"empty":              {"HTTP/1.1 204 No Content\r\n\r\n", "", "", 0, ""},
 	} {

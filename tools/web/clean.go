@@ -7,6 +7,8 @@ import (
 
 	"golang.org/x/net/html"
 	"golang.org/x/net/html/atom"
+
+	"muster/budget"
 )
 
 const (
@@ -37,6 +39,7 @@ type cleaner struct {
 	gone   int    // hidden elements that had a text
 	lost   int    // characters of those, without blanks
 	spans  int    // cells that stand for spans
+	spoken int    // characters of terminal sequences and controls that were in texts
 }
 
 // around is what a node stands in.
@@ -56,7 +59,7 @@ func (c *cleaner) clean(n *html.Node, at around) {
 	}
 	for child := n.FirstChild; child != nil; child = child.NextSibling {
 		if child.Type == html.TextNode {
-			child.Data = mark(merged(child), at)
+			child.Data = mark(c.quiet(merged(child)), at)
 		} else {
 			c.element(child, at)
 		}
@@ -77,6 +80,16 @@ func merged(n *html.Node) string {
 		next = n.NextSibling
 	}
 	return b.String()
+}
+
+// quiet is a text without terminal sequences and controls: the library has a use of its own for some of them, and would leave half a sequence.
+func (c *cleaner) quiet(text string) string {
+	if !strings.ContainsFunc(text, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' && r != '\r' && r != '\f' }) {
+		return text
+	}
+	plain := budget.Plain(text)
+	c.spoken += budget.Chars(text) - budget.Chars(plain)
+	return plain
 }
 
 // mark puts the stand-ins into a text.
@@ -202,6 +215,16 @@ func (c *cleaner) element(n *html.Node, at around) {
 	case atom.Td, atom.Th:
 		at.cell = true
 		c.span(n)
+	case atom.Sup:
+		wrap(n, "^", "")
+	case atom.Sub:
+		wrap(n, "_", "")
+	case atom.Del, atom.S, atom.Strike:
+		wrap(n, "~~", "~~")
+	case atom.Summary:
+		rename(n, atom.P)
+	case atom.Button, atom.Label, atom.Legend, atom.Option, atom.Dt:
+		wrap(n, "", " ") // a browser shows them apart
 	case atom.Math:
 		if !at.math {
 			formula(n)
@@ -211,6 +234,20 @@ func (c *cleaner) element(n *html.Node, at around) {
 	c.clean(n, at)
 	if n.DataAtom == atom.Table {
 		tame(n)
+	}
+}
+
+// wrap puts words around what is in n, where there is a text that is not all a link.
+func wrap(n *html.Node, before, after string) {
+	first := n.FirstChild
+	if letters(n) == 0 || before != "" && after == "" && first == n.LastChild && first.DataAtom == atom.A {
+		return
+	}
+	if before != "" {
+		n.InsertBefore(&html.Node{Type: html.TextNode, Data: before}, first)
+	}
+	if after != "" {
+		n.AppendChild(&html.Node{Type: html.TextNode, Data: after})
 	}
 }
 

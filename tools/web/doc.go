@@ -19,8 +19,8 @@
 //	tree      one node for each tag and text, built here (tree.go tells why), at most maxNodes of them, at most maxDepth deep
 //	clean     what is no text goes, and so does what is hidden by itself (hidden.go), which is counted; links become absolute; images within the page
 //	          go; what could make a table or a quotation much larger than the page is tamed
-//	main      the part that the page is about, where there is enough of it (mainChars, mainShare) and the fragment of the URL is not elsewhere; else
-//	          the whole page. Which of them it is, is in Page.Form
+//	main      the part that the page is about, where there is enough of it (mainChars, mainShare) and the fragment of the URL is not elsewhere, and
+//	          below a line what else is on the page; else the whole page. Which of them it is, is in Page.Form
 //	markdown  by the library; where it breaks, or the page is too large for it, the text of the page, block by block
 //
 // # Search

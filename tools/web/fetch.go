@@ -3,8 +3,10 @@ package web
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/url"
+	"strings"
 	"time"
 )
 
@@ -26,6 +28,8 @@ type Page struct {
 	Seen      int64    // bytes that came, after decompression
 	Kept      int64    // of those, the ones that Text is made of
 	AtLeast   bool     // Seen is not all there is
+
+	spoken int // characters of terminal sequences and controls that were left out already
 }
 
 // Fetch gets a page and makes text of it. The error is an *Error, or the cause of the end of ctx.
@@ -134,7 +138,7 @@ func (c *Client) follow(from *url.URL, location string, n int, judge func(string
 func (c *Client) ask(ctx context.Context, u *url.URL) (*answer, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	plain := *u
-	plain.Fragment, plain.RawFragment = "", ""
+	plain.Fragment, plain.RawFragment, plain.RawQuery = "", "", asciiQuery(u.RawQuery)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, plain.String(), nil)
 	if err != nil {
 		cancel(nil)
@@ -151,6 +155,19 @@ func (c *Client) ask(ctx context.Context, u *url.URL) (*answer, error) {
 	}
 	idle := time.AfterFunc(c.opts.Idle, func() { cancel(errIdle) })
 	return &answer{client: c, url: u, resp: resp, idle: idle, cancel: cancel, ctx: ctx}, nil
+}
+
+// asciiQuery is a query in which what is not ASCII is escaped, as browsers do.
+func asciiQuery(query string) string {
+	var b strings.Builder
+	for _, c := range []byte(query) {
+		if c >= 0x80 {
+			fmt.Fprintf(&b, "%%%02X", c)
+			continue
+		}
+		b.WriteByte(c)
+	}
+	return b.String()
 }
 
 // kindOf is the kind of an error, Lost for one that has none.

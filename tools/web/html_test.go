@@ -107,7 +107,11 @@ func article(n int) string {
 func TestMainContentFirst(t *testing.T) {
 	t.Parallel()
 	p, got := render(article(20))
-	if !strings.HasPrefix(got, "## Harbour times\n\nFerry number 0 leaves") || !strings.HasSuffix(got, "late in the evening.") || strings.Contains(got, "Menu entry") {
+	if !strings.HasPrefix(got, "## Harbour times\n\nFerry number 0 leaves") || strings.Count(got, "Ferry number 7 ") != 1 {
+		t.Errorf("%q", got)
+	}
+	// What is not of it follows, so that nothing of a page is out of reach.
+	if main, rest, found := strings.Cut(got, "late in the evening.\n\n---\n\n- [Menu entry 0](http"); !found || strings.Contains(main, "Menu entry") || !strings.Contains(rest, "our offers") || !strings.HasSuffix(rest, "Imprint and more") {
 		t.Errorf("%q", got)
 	}
 	var shown, all int
@@ -123,7 +127,7 @@ func TestMainContentFirst(t *testing.T) {
 		at.Fragment = fragment
 		p := &Page{}
 		got := p.fromHTML(article(20), &at)
-		if strings.Contains(got, "our offers") != whole || strings.HasPrefix(p.Form, "the whole page") != whole {
+		if strings.Contains(got, "\n---\n") == whole || strings.HasPrefix(p.Form, "the whole page") != whole {
 			t.Errorf("#%s: %s: %q", fragment, p.Form, got)
 		}
 	}
@@ -225,4 +229,21 @@ func shape(n *html.Node) string {
 		b.WriteString(child.Data + "(" + shape(child) + ")")
 	}
 	return b.String()
+}
+
+func TestTextKeepsItsMeaning(t *testing.T) {
+	t.Parallel()
+	for page, want := range map[string]string{
+		`<p>10<sup>6</sup> bytes, H<sub>2</sub>O, <del>100</del> 200, <s>old</s>`: "10^6 bytes, H_2O, ~~100~~ 200, ~~old~~",
+		`<p>said<sup><a href="/n1">1</a></sup> here<sup></sup>`:                   "said[1](http://site.example.com/n1) here",
+		`<details><summary>Sum</summary>text</details>`:                           "Sum\n\ntext",
+		`<label>Name</label><button>Go</button><b>on</b>`:                         "Name Go **on**",
+		"<p>before \x1b]0;x\a after</p>":                                          "before  after",
+		`<p>before &#27;]0;x&#7; after</p>`:                                       "before  after",
+		"<p>a \x1b[31mred\x1b[0m b\ac":                                            "a red bc",
+	} {
+		if _, got := render(page); strings.Join(strings.Fields(got), " ") != strings.Join(strings.Fields(want), " ") {
+			t.Errorf("%s: %q, want %q", page, got, want)
+		}
+	}
 }

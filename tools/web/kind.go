@@ -28,6 +28,7 @@ type content struct {
 	form   form
 	media  string // the media type that it has; of text, the one that the header gives where it fits
 	header string // Content-Type
+	said   string // the media type in it, "" where that is none
 }
 
 // mediaType is one that is shown as a server says it: nothing can be told in it.
@@ -48,8 +49,10 @@ func sniffed(head []byte, header string) content {
 	if !mediaType.MatchString(said) {
 		said = ""
 	}
-	c := content{media: media, header: header}
+	c := content{media: media, header: header, said: said}
 	switch {
+	case media == "application/octet-stream" && strings.HasPrefix(said, "text/") && mostlyText(head): // a bell, a form feed
+		c.media, c.form = textual("text/plain", said)
 	case strings.HasPrefix(found, "text/") && bytes.IndexByte(head, 0) < 0, strings.HasPrefix(found, "text/plain; charset=utf-16"), wide(params["charset"]):
 		c.media, c.form = textual(media, said)
 	default:
@@ -62,6 +65,17 @@ func sniffed(head []byte, header string) content {
 		}
 	}
 	return c
+}
+
+// mostlyText says of the beginning of a body that it holds no zero byte and few controls.
+func mostlyText(head []byte) bool {
+	controls := 0
+	for _, c := range head {
+		if c < ' ' && !bytes.ContainsRune([]byte("\t\n\r\f\x1b"), rune(c)) || c == 0x7f {
+			controls++
+		}
+	}
+	return bytes.IndexByte(head, 0) < 0 && controls*10 <= len(head)
 }
 
 // wide says of a charset that its text holds zero bytes.

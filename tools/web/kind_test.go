@@ -51,7 +51,7 @@ func TestBinaryIsNamed(t *testing.T) {
 	for path, want := range map[string]string{
 		"/pdf": "it is no text but application/pdf, 800015 bytes by its header", "/pdf-as-html": "application/pdf", "/pdf-bare": "application/pdf", "/png": "image/png, 116 bytes", "/png-as-text": "image/png",
 		"/zip": "application/zip, 56 bytes", "/gz": "application/x-gzip", "/exe": "application/octet-stream, 55 bytes", "/7z": "application/x-7z-compressed, 8 bytes", "/octets": "application/octet-stream, 3 bytes",
-		"/odd": "no text but ", "/late": "application/octet-stream, 4001 bytes", "/mp4": "video/mp4", "/font": "font/woff2",
+		"/odd": "no text but ", "/late": "application/octet-stream, which the server calls text/plain, 4001 bytes", "/mp4": "video/mp4", "/font": "font/woff2",
 	} {
 		s.fails(s.at(path), Lost, want)
 	}

@@ -64,8 +64,17 @@ func (p *Page) fromHTML(text string, at *url.URL) string {
 		}
 	}
 	out, ok := "", false
+	p.spoken = c.spoken
 	if nodes <= maxMarked {
 		out, ok = markdownOf(body)
+	}
+	if whole, good := "", false; ok && body != doc {
+		if whole, good = markdownOf(doc); good {
+			if rest := beside(out, whole); rest != "" {
+				p.Form += ", then the rest of the page"
+				out = strings.TrimRight(out, "\n") + "\n\n---\n\n" + rest
+			}
+		}
 	}
 	if !ok {
 		p.Form = "the whole page as text"
@@ -80,6 +89,43 @@ func (p *Page) fromHTML(text string, at *url.URL) string {
 		out += "\n\n<" + target.Replace(c.onward) + ">"
 	}
 	return out
+}
+
+// beside is what of a whole page is not in a part of it, line by line. Marks are not compared: the part may have other levels of headings.
+func beside(part, whole string) string {
+	key := func(line string) string {
+		return strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsNumber(r) {
+				return r
+			}
+			return -1
+		}, line)
+	}
+	known := map[string]int{}
+	for line := range strings.Lines(part) {
+		known[key(line)]++
+	}
+	var b strings.Builder
+	blank := true
+	for line := range strings.Lines(whole) {
+		k := key(line)
+		if k != "" && known[k] > 0 {
+			known[k]--
+			continue
+		}
+		if strings.TrimSpace(line) == "" {
+			if !blank {
+				b.WriteByte('\n')
+			}
+			blank = true
+			continue
+		}
+		blank = k == ""
+		if k != "" {
+			b.WriteString(line)
+		}
+	}
+	return strings.TrimSpace(b.String())
 }
 
 // mainContent is the part of a page that it is about, nil where that cannot be told, or is not where the fragment of its URL points.

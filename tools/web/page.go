@@ -3,6 +3,7 @@ package web
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"strings"
 	"unicode/utf8"
 
@@ -20,12 +21,20 @@ func (a *answer) page(ctx context.Context, keep int) (*Page, error) {
 		return nil, err
 	}
 	if c.form == binary {
-		return nil, foreign(Lost, "it is no text but %s, %s", c.media, a.size(b))
+		as := ""
+		if c.said != "" && c.said != c.media {
+			as = ", which the server calls " + c.said
+		}
+		return nil, foreign(Lost, "it is no text but %s%s, %s", c.media, as, a.size(b))
 	}
 	if c.form == plainText && isMarkdown(a.url.Path) {
 		c.form = markdown
 	}
 	p := &Page{Type: c.media, Seen: b.seen, Kept: int64(len(b.data)), AtLeast: b.more}
+	if a.resp.StatusCode == http.StatusPartialContent { // which nobody asked for
+		p.AtLeast = true
+		p.note("the server sent only a part of it (Content-Range: %s)", oneLine(first(a.resp.Header.Get("Content-Range"), "none")))
+	}
 	if b.broken != nil {
 		p.AtLeast = true
 		p.note("it is not whole: %v", b.broken)
@@ -53,8 +62,8 @@ func (a *answer) page(ctx context.Context, keep int) (*Page, error) {
 		return nil, cause
 	}
 	p.Text = budget.Shown(strings.ToValidUTF8(text, "\ufffd"))
-	if n := budget.Chars(text) - budget.Chars(p.Text); n > 0 {
-		p.note("%d control or invisible characters are left out", n)
+	if n := budget.Chars(text) - budget.Chars(p.Text) + p.spoken; n > 0 {
+		p.note("%d control or invisible characters, with terminal sequences, are left out", n)
 	}
 	return p, nil
 }

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"golang.org/x/net/html"
 
@@ -73,8 +74,10 @@ func (s Search) server() (backend, *url.URL, error) {
 		return b, nil, errors.New("url: write one that begins with http:// or https://")
 	case u.User != nil || u.RawQuery != "" || u.Fragment != "":
 		return b, nil, errors.New("url: write it without user, query and fragment")
-	case b.keyed && s.Key == "":
+	case b.keyed && strings.TrimSpace(s.Key) == "":
 		return b, nil, fmt.Errorf("key: %s needs one", b.name)
+	case strings.ContainsFunc(s.Key, unicode.IsControl):
+		return b, nil, errors.New("key: it holds line ends or other control characters: a key is one line")
 	case s.Key != "" && u.Scheme == "http" && !slices.Contains([]string{"localhost", "127.0.0.1", "::1"}, u.Hostname()):
 		return b, nil, errors.New("url: the key would go over the network without encryption; use https://")
 	}
@@ -164,42 +167,55 @@ func (c *Client) Searches() string {
 	return c.engine.name
 }
 
-// Search asks for count results. It returns all that came, the best first, with at most snippetChars characters of each snippet. The error is an
-// *Error, or the cause of the end of ctx.
-func (c *Client) Search(ctx context.Context, query string, count, snippetChars int) ([]Hit, error) {
+// Search asks for count results. It returns all that came, the best first, with at most snippetChars characters of each snippet; left counts those
+// that no page can be fetched of. The error is an *Error, or the cause of the end of ctx.
+func (c *Client) Search(ctx context.Context, query string, count, snippetChars int) (hits []Hit, left int, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, searchTime, errSlow)
 	defer cancel()
 	e := c.engine
 	if e == nil {
-		return nil, failure(Lost, "no search is configured")
+		return nil, 0, failure(Lost, "no search is configured")
 	}
 	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	req, err := e.ask(ctx, e.at, e.key, query, count)
 	if err != nil {
-		return nil, failure(Wrong, "a query that cannot be sent: %s", oneLine(err.Error()))
+		return nil, 0, failure(Wrong, "a query that cannot be sent: %s", oneLine(err.Error()))
 	}
 	data, err := e.send(req, stop)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	hits, err := e.answer(data)
+	all, err := e.answer(data)
 	if err != nil {
 		var own *Error
 		if errors.As(err, &own) {
-			return nil, own
+			return nil, 0, own
 		}
-		return nil, foreign(Lost, "%s answers what is not its JSON: %s", e.name, oneLine(err.Error()))
+		return nil, 0, failure(Lost, "the search backend %s answers %s", e.name, misread(data))
 	}
-	clean := hits[:0]
-	for _, h := range hits {
+	for _, h := range all {
 		u, err := url.Parse(strings.TrimSpace(h.URL))
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || len(h.URL) > maxLink {
 			continue
 		}
-		clean = append(clean, Hit{budget.Preview(plain(h.Title), titleChars), u.String(), budget.Preview(plain(h.Snippet), snippetChars)})
+		hits = append(hits, Hit{budget.Preview(plain(h.Title), titleChars), u.String(), budget.Preview(plain(h.Snippet), snippetChars)})
 	}
-	return clean, nil
+	return hits, len(all) - len(hits), nil
+}
+
+// misread says what an answer is that is not the backend's JSON.
+func misread(data []byte) string {
+	text := bytes.TrimSpace(data)
+	switch {
+	case len(text) == 0:
+		return "nothing"
+	case text[0] == '<':
+		return "HTML and not JSON: is its URL right?"
+	case json.Valid(text):
+		return "JSON of another form: is it that service, and its URL right?"
+	}
+	return "what is no JSON"
 }
 
 // plain is a text without the tags and entities that some services put into it.
@@ -257,6 +273,9 @@ func (e *engine) refused(resp *http.Response, body []byte) error {
 	case code == http.StatusTooManyRequests, code >= 500, code == http.StatusRequestTimeout:
 		f.Kind = Later
 		f.After = wait(first(resp.Header.Get("Retry-After"), resetOf(resp.Header)), time.Now())
+	case (code == http.StatusUnauthorized || code == http.StatusPaymentRequired) && e.key == "":
+		f.Kind = Refused
+		f.Text += ": it wants a key"
 	case code == http.StatusUnauthorized, code == http.StatusPaymentRequired:
 		f.Kind = Refused
 		f.Text += ": its key is wrong, or used up"

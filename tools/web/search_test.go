@@ -138,13 +138,13 @@ func TestBackends(t *testing.T) {
 		if c.Searches() != name {
 			t.Errorf("%s is called %s", name, c.Searches())
 		}
-		hits, err := c.Search(t.Context(), "harbour & times?", 6, 100)
+		hits, left, err := c.Search(t.Context(), "harbour & times?", 6, 100)
 		want := 4
 		if name == "searxng" {
 			want = 10
 		}
-		if err != nil || len(hits) != want {
-			t.Errorf("%s: %d results, %v", name, len(hits), err)
+		if err != nil || len(hits) != want || left != 2 {
+			t.Errorf("%s: %d results, %d left out, %v", name, len(hits), left, err)
 			continue
 		}
 		if hits[0] != (Hit{"Result 0", "https://example.com/0?a=b&c=d", "What it says"}) {
@@ -153,7 +153,7 @@ func TestBackends(t *testing.T) {
 		if h := hits[1]; h.Title != "A bold & red title" || !strings.HasPrefix(h.Snippet, "It says <this> more more") || len([]rune(h.Snippet)) > 100 || !strings.HasSuffix(h.Snippet, "…") {
 			t.Errorf("%s: %q", name, h)
 		}
-		if hits, err := searcher(t, none, name).Search(t.Context(), "nothing", 5, 100); name == "searxng" {
+		if hits, _, err := searcher(t, none, name).Search(t.Context(), "nothing", 5, 100); name == "searxng" {
 			wantsSearch(t, "no engine answers", err, Later, "1 of its engines did not answer")
 		} else if err != nil || len(hits) != 0 {
 			t.Errorf("%s: %q, %v", name, hits, err)
@@ -192,17 +192,18 @@ func TestSearchFailures(t *testing.T) {
 		"nonsense of a time":    {"tavily", 503, "Retry-After: soon", "", Later, "503", 0, ""},
 		"broken":                {"searxng", 500, "", "<html>", Later, "500", 0, ""},
 		"a wrong key":           {"tavily", 401, "", `{"detail":{"error":"Unauthorized: missing or invalid API key."}}`, Refused, "its key is wrong, or used up", 0, "Unauthorized: missing or invalid API key."},
+		"a key is wanted":       {"searxng", 401, "", "", Refused, "it wants a key", 0, ""},
 		"no JSON format":        {"searxng", 403, "", "", Refused, "it must allow the format json", 0, ""},
 		"forbidden":             {"brave", 403, "", "", Refused, "answers 403", 0, ""},
 		"a bad query":           {"brave", 422, "", `{"error":{"detail":"Unable to validate request parameter(s)"}}`, Wrong, "422", 0, "Unable to validate request parameter(s)"},
 		"gone":                  {"searxng", 404, "", "", Lost, "404", 0, ""},
 		"a redirect":            {"tavily", 302, "Location: http://127.0.0.1:1/", "", Lost, "a redirect; put the URL where it really is", 0, ""},
-		"no JSON":               {"searxng", 200, "", "<html>", Lost, "searxng answers what is not its JSON", 0, ""},
-		"cut JSON":              {"brave", 200, "", `{"web":{"results":[{"title":"a"`, Lost, "what is not its JSON", 0, ""},
-		"other JSON":            {"tavily", 200, "", `{"answer":42}`, Lost, "it has no results field", 0, ""},
-		"other JSON for brave":  {"brave", 200, "", `{"type":"ErrorResponse"}`, Lost, "it has no results field", 0, ""},
-		"other types":           {"tavily", 200, "", `{"results":{"a":1}}`, Lost, "what is not its JSON", 0, ""},
-		"a list":                {"searxng", 200, "", `[]`, Lost, "what is not its JSON", 0, ""},
+		"no JSON":               {"searxng", 200, "", "<html>", Lost, "searxng answers HTML and not JSON: is its URL right?", 0, ""},
+		"cut JSON":              {"brave", 200, "", `{"web":{"results":[{"title":"a"`, Lost, "what is no JSON", 0, ""},
+		"other JSON":            {"tavily", 200, "", `{"answer":42}`, Lost, "JSON of another form", 0, ""},
+		"other JSON for brave":  {"brave", 200, "", `{"type":"ErrorResponse"}`, Lost, "JSON of another form", 0, ""},
+		"other types":           {"tavily", 200, "", `{"results":{"a":1}}`, Lost, "JSON of another form", 0, ""},
+		"a list":                {"searxng", 200, "", `[]`, Lost, "JSON of another form", 0, ""},
 		"too much":              {"searxng", 200, "", `{"results":[` + strings.Repeat(" ", searchBytes) + `]}`, Lost, "is over 2097152 bytes", 0, ""},
 		"a bomb":                {"searxng", 200, "Content-Encoding: gzip", packed(strings.Repeat(" ", 4<<20)), Lost, "is over 2097152 bytes", 0, ""},
 		"another encoding":      {"searxng", 200, "Content-Encoding: br", "x", Lost, "only gzip was asked for", 0, ""},
@@ -219,7 +220,7 @@ func TestSearchFailures(t *testing.T) {
 				_, _ = io.WriteString(w, c.body)
 			}))
 			defer server.Close()
-			hits, err := searcher(t, server, c.backend).Search(t.Context(), "q", 5, 100)
+			hits, _, err := searcher(t, server, c.backend).Search(t.Context(), "q", 5, 100)
 			if e := wantsSearch(t, name, err, c.kind, c.why); e.After != c.after || e.Body != c.said || hits != nil {
 				t.Errorf("%+v, %q", e, hits)
 			}
@@ -238,7 +239,7 @@ func TestSearchReachesItsServerAlone(t *testing.T) {
 	}))
 	defer server.Close()
 	c := searcher(t, server, "tavily")
-	_, err := c.Search(t.Context(), "q", 5, 100)
+	_, _, err := c.Search(t.Context(), "q", 5, 100)
 	wantsSearch(t, "a redirect", err, Lost, "a redirect")
 	if want := []string{"Bearer " + searchKey}; !slices.Equal(keys, want) {
 		t.Errorf("sent %q", keys)
@@ -252,21 +253,21 @@ func TestSearchReachesItsServerAlone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = c.Search(t.Context(), "q", 5, 100)
+	_, _, err = c.Search(t.Context(), "q", 5, 100)
 	wantsSearch(t, "no answer", err, Later, "no answer of 127.0.0.1")
 	ctx, cancel := context.WithCancelCause(t.Context())
 	errEnough := errors.New("enough")
 	cancel(errEnough)
-	if _, err := c.Search(ctx, "q", 5, 100); !errors.Is(err, errEnough) {
+	if _, _, err := c.Search(ctx, "q", 5, 100); !errors.Is(err, errEnough) {
 		t.Errorf("cancelled: %v", err)
 	}
 	silent.Close()
-	_, err = c.Search(t.Context(), "q", 5, 100)
+	_, _, err = c.Search(t.Context(), "q", 5, 100)
 	wantsSearch(t, "nobody", err, Later, "no connection to 127.0.0.1")
 	if c, err := New(Options{}); err != nil || c.Searches() != "" {
 		t.Errorf("no search: %v, %v", c, err)
 	} else {
-		_, err = c.Search(t.Context(), "q", 5, 100)
+		_, _, err = c.Search(t.Context(), "q", 5, 100)
 		wantsSearch(t, "no search", err, Lost, "no search is configured")
 	}
 }

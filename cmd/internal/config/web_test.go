@@ -55,7 +55,7 @@ func TestSearchKey(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := h.Web.Search(context.Background(), "q", 5, 100); err != nil || sent[len(sent)-1] != "Bearer "+key {
+		if _, _, err := h.Web.Search(context.Background(), "q", 5, 100); err != nil || sent[len(sent)-1] != "Bearer "+key {
 			t.Errorf("%s: %v, sent %q", from, err, sent)
 		}
 		values, err := h.File.Secrets.Values()

@@ -68,13 +68,8 @@ func (p *Page) fromHTML(text string, at *url.URL) string {
 	if nodes <= maxMarked {
 		out, ok = markdownOf(body)
 	}
-	if whole, good := "", false; ok && body != doc {
-		if whole, good = markdownOf(doc); good {
-			if rest := beside(out, whole); rest != "" {
-				p.Form += ", then the rest of the page"
-				out = strings.TrimRight(out, "\n") + "\n\n---\n\n" + rest
-			}
-		}
+	if ok && body != doc {
+		out = p.withRest(out, doc)
 	}
 	if !ok {
 		p.Form = "the whole page as text"
@@ -89,6 +84,20 @@ func (p *Page) fromHTML(text string, at *url.URL) string {
 		out += "\n\n<" + target.Replace(c.onward) + ">"
 	}
 	return out
+}
+
+// withRest is the main content and below a line what else is in doc, so that nothing of a page is out of reach.
+func (p *Page) withRest(main string, doc *html.Node) string {
+	whole, ok := markdownOf(doc)
+	if !ok {
+		return main
+	}
+	rest := beside(main, whole)
+	if rest == "" {
+		return main
+	}
+	p.Form += ", then the rest of the page"
+	return strings.TrimRight(main, "\n") + "\n\n---\n\n" + rest
 }
 
 // beside is what of a whole page is not in a part of it, line by line. Marks are not compared: the part may have other levels of headings.

@@ -55,7 +55,7 @@ Exit codes: 0 all that is needed works, 1 something does not, 2 usage.`,
 				return app.Usage("%w", err)
 			}
 			o := doctorOptions{boardOptions: b}
-			o.host, o.hostErr = config.HostOf(c, "auto")
+			o.host, o.hostErr = app.HostOf(c, "auto") // as whoever starts commands reads it
 			return runDoctor(c.Context, o)
 		},
 	}

@@ -126,6 +126,9 @@ func (s *session) forget(ctx context.Context, project string, ids []string) erro
 
 func forgetting(id string, err error) error {
 	f := &app.Fault{Code: app.ExitFailed, Err: fmt.Errorf("%s: %w", app.Field(id, 60), err), Hint: "`orchestrator memory` shows the ids"}
+	if len(id) < shortMemory {
+		f.Hint = fmt.Sprintf("give at least %d digits of its id; `orchestrator memory` shows the ids", shortMemory)
+	}
 	if errors.Is(err, memory.ErrAmbiguous) {
 		f.Hint = "give more digits of the id, or the whole"
 	}
@@ -149,4 +152,7 @@ func printMemories(out app.Out, all []memory.Memory) error {
 	return out.Table([]string{"ID", "SAVED", "BY", "TAGS", "MEMORY"}, rows)
 }
 
-const shownID = 8 // digits of a memory's id in a table
+const (
+	shownID     = 8 // digits of a memory's id in a table
+	shortMemory = 6 // that a memory is found by at least
+)

@@ -5,7 +5,7 @@
 // In the files that are worked on, then in the folders of the user whose machine does the work, the first of a name wins:
 //
 //	.muster/skills  .agents/skills  .claude/skills                       foreign: whoever wrote the files wrote them
-//	$XDG_CONFIG_HOME/muster/skills  ~/.agents/skills  ~/.claude/skills   the user's own
+//	$XDG_CONFIG_HOME/muster/skills  ~/.muster/skills  ~/.agents/skills  ~/.claude/skills   the user's own
 //
 // A skill may lie up to four folders deep; a folder with a SKILL.md is one skill, and what is below it are its files. Of the files that are worked on,
 // everything is opened by workspace.Tree, which nothing leads out of. In the folders of the user links to skills are followed, since that is how

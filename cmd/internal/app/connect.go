@@ -61,7 +61,8 @@ func ConnectFlags(wait time.Duration) []cli.Flag {
 
 // ConnectionOf reads ConnectFlags (and --data where a command has it).
 func ConnectionOf(c *cli.Context) (Connection, error) {
-	if c.Command.Name != "doctor" { // which tells of the configuration itself
+	// doctor tells of the configuration itself, and who starts commands refuses one that is wrong.
+	if c.Command.Name != "doctor" && !slices.ContainsFunc(c.Command.Flags, func(f cli.Flag) bool { return f.Names()[0] == "sandbox" }) {
 		hideConfigured(c, os.Stderr)
 	}
 	o := Connection{

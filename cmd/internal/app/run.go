@@ -15,6 +15,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"muster/board/secrets"
+	"muster/budget"
 )
 
 // Run runs a program's command line and returns its exit code. The first SIGINT, SIGTERM or SIGHUP cancels the context of the command with an
@@ -34,7 +35,7 @@ func Run(ctx context.Context, program *cli.App, args []string) int {
 	if len(program.Commands) > 0 {
 		program.Action = func(c *cli.Context) error {
 			if c.Args().Present() {
-				return &Fault{Code: ExitUsage, Err: fmt.Errorf("unknown command %q", c.Args().First()), Hint: "`" + program.Name + " --help` lists the commands"}
+				return &Fault{Code: ExitUsage, Err: fmt.Errorf("unknown command %q%s", c.Args().First(), meant(program, c.Args().First())), Hint: "`" + program.Name + " --help` lists the commands"}
 			}
 			return &Fault{Code: ExitUsage, Err: errors.New("which command?"), Hint: "`" + program.Name + " --help` lists them"}
 		}
@@ -51,6 +52,18 @@ func Run(ctx context.Context, program *cli.App, args []string) int {
 		}
 	}
 	return Report(ctx, os.Stderr, program.Name, program.RunContext(ctx, args))
+}
+
+// meant names the command that somebody may have meant.
+func meant(program *cli.App, word string) string {
+	var names []string
+	for _, c := range program.Commands {
+		names = append(names, c.Name)
+	}
+	if likely := budget.Likely(word, names, 1); len(likely) > 0 {
+		return "; did you mean " + likely[0] + "?"
+	}
+	return ""
 }
 
 // settle puts what must hold for every command around its action: a flag that the parser took for an argument is an error.
@@ -80,10 +93,13 @@ func reorder(flags []cli.Flag, args []string) []string {
 				return []string{"--help"} // of the command, whatever else is said
 			}
 			first = append(first, a)
-			if takesValue(flags, a) && i+1 < len(args) {
-				i++
-				first = append(first, args[i])
+			if !takesValue(flags, a) {
+				continue
 			}
+			if i++; i == len(args) {
+				return first // the parser says that its value is missing
+			}
+			first = append(first, args[i])
 		}
 	}
 	return append(append(first, "--"), rest...)

@@ -197,7 +197,11 @@ func (f *File) check(doc *document.Doc) error {
 	switch s.Mode {
 	case "", "auto", "required":
 	case "off":
-		say([]any{"sandbox", "mode"}, "mode off cannot stand here alone: set allow_off: true, and give --sandbox off to the command")
+		missing := "give --sandbox off to each command that is to run so"
+		if !s.AllowOff {
+			missing = "set allow_off: true, and " + missing
+		}
+		say([]any{"sandbox", "mode"}, "mode off cannot stand here: leave mode out; %s", missing)
 	default:
 		say([]any{"sandbox", "mode"}, "mode %q: there are auto and required", s.Mode)
 	}
@@ -235,8 +239,8 @@ func (f *File) check(doc *document.Doc) error {
 	}
 	for field, names := range map[string][]string{"prune": f.Walk.Prune, "also_prune": f.Walk.AlsoPrune} {
 		for i, name := range names {
-			if name == "" || name == "." || name == ".." || strings.Contains(name, "/") {
-				say([]any{"walk", field, i}, "%q is no name of a folder", name)
+			if name == "" || name == "." || name == ".." || strings.ContainsAny(name, `/*?[]{}\`) {
+				say([]any{"walk", field, i}, "%q is no name of a folder: names are compared as they are", name)
 			}
 		}
 	}

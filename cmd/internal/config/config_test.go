@@ -84,7 +84,7 @@ func TestRefusals(t *testing.T) {
 		"sandboks: {}\n":                                     `config.yaml:1: unknown field "sandboks"; did you mean sandbox?`,
 		"sandbox:\n  limits:\n    memry: 1GiB\n":             `config.yaml:3: unknown field "memry"; did you mean memory?`,
 		"sandbox:\n  mode: loose\n":                          `config.yaml:2: mode "loose": there are auto and required`,
-		"sandbox:\n  allow_off: true\n  mode: off\n":         `config.yaml:3: mode off cannot stand here alone`,
+		"sandbox:\n  allow_off: true\n  mode: off\n":         `config.yaml:3: mode off cannot stand here`,
 		"sandbox:\n  min: off\n":                             `config.yaml:2: min: off is no rung`,
 		"sandbox:\n\n  min: best\n":                          `config.yaml:3: min: unknown rung "best"`,
 		"sandbox:\n  network: all\n":                         `config.yaml:2: network: "all": there are none, proxy, open`,

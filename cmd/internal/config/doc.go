@@ -19,7 +19,7 @@
 //
 // # Skills
 //
-// The user's own skills lie in muster/skills below XDG_CONFIG_HOME, in ~/.agents/skills and in ~/.claude/skills (package skills tells how they are read).
+// The user's own skills lie in muster/skills below XDG_CONFIG_HOME, in ~/.muster/skills, ~/.agents/skills and ~/.claude/skills (package skills tells how they are read).
 //
 // # Credentials
 //

@@ -14,7 +14,7 @@ func SkillFolders() []string {
 		folders = append(folders, filepath.Join(xdg.ConfigHome, "muster", "skills"))
 	}
 	if home := os.Getenv("HOME"); filepath.IsAbs(home) {
-		folders = append(folders, filepath.Join(home, ".agents", "skills"), filepath.Join(home, ".claude", "skills"))
+		folders = append(folders, filepath.Join(home, ".muster", "skills"), filepath.Join(home, ".agents", "skills"), filepath.Join(home, ".claude", "skills"))
 	}
 	return folders
 }

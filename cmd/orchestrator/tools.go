@@ -3,6 +3,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"os/exec"
 	"slices"
 	"strconv"
 	"strings"
@@ -96,6 +97,12 @@ func runTools(o toolsOptions) error {
 	}
 	if len(found) == 0 {
 		list = slices.DeleteFunc(list, func(t tools.Tool) bool { return t.Name == "skill" })
+	}
+	if caps.Depth == 0 {
+		list = slices.DeleteFunc(list, func(t tools.Tool) bool { return t.Name == "subagent" })
+	}
+	if _, err := exec.LookPath("git"); err != nil {
+		list = slices.DeleteFunc(list, func(t tools.Tool) bool { return strings.HasPrefix(t.Name, "git_") })
 	}
 	t, err := tableOf(list)
 	if err != nil {

@@ -111,6 +111,17 @@ func refuse(format string, args ...any) *fault {
 	return &fault{http.StatusForbidden, fmt.Sprintf(format, args...)}
 }
 
+// ErrMisspelt is wrapped beside ErrRefused where the host is none, and could be written in another way.
+var ErrMisspelt = errors.New("no host")
+
+// typo is a fault that is ErrMisspelt too.
+type typo struct{ *fault }
+
+func (t typo) Is(err error) bool { return err == ErrMisspelt || t.fault.Is(err) }
+func (t typo) Unwrap() error     { return t.fault }
+
+func misspelt(format string, args ...any) error { return typo{refuse(format, args...)} }
+
 // malformed is for what is not understood, or could be in two ways.
 func malformed(format string, args ...any) *fault {
 	return &fault{http.StatusBadRequest, fmt.Sprintf(format, args...)}

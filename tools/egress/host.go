@@ -3,6 +3,7 @@ package egress
 import (
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -35,6 +36,11 @@ func ParseHost(text string) (Host, error) {
 		return Host{}, fmt.Errorf("%w (write a name or an address, with or without a port)", err)
 	}
 	return h, nil
+}
+
+// knows says that the configuration names a host, with whatever port.
+func (d *Dialer) knows(name string) bool {
+	return slices.ContainsFunc(d.Hosts, func(h Host) bool { return h.name == name })
 }
 
 // names says that the configuration names a target. Its address is not looked at then, since it may be any.

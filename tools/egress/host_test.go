@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 
 	"muster/tools/egress/egresstest"
@@ -74,4 +75,21 @@ func TestNamedHostIsReached(t *testing.T) {
 		t.Errorf("a public name at the same address: %v, %v", conn, err)
 	}
 	egresstest.Untouched(t, inner)
+}
+
+// What is refused says what to do about it: a host that is none can be written right, one whose port is not allowed can be named with it.
+func TestRefusalsTellTheWayOut(t *testing.T) {
+	own, err := ParseHost("127.0.0.1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := Dialer{Hosts: []Host{own}}
+	if _, err := d.CheckURL("http://127.0.0.1:9800/"); !errors.Is(err, ErrRefused) || errors.Is(err, ErrMisspelt) || !strings.Contains(err.Error(), "its port 9800 is not: name the host with that port") {
+		t.Errorf("another port of a host that is named: %v", err)
+	}
+	for text, typo := range map[string]bool{"http://a..b/": true, "http://b\u00fccher.example/": true, "http://10.0.0.1/": false, "http://localhost/": false} {
+		if _, err := d.CheckURL(text); !errors.Is(err, ErrRefused) || errors.Is(err, ErrMisspelt) != typo {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }

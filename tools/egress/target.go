@@ -108,6 +108,9 @@ func (d *Dialer) checkTarget(t *target, host string, brackets bool) error {
 		return nil
 	}
 	if err := d.checkPublic(form, host); err != nil {
+		if d.knows(form) {
+			return refuse("host %s is allowed in the configuration, and its port %d is not: name the host with that port", strconv.QuoteToASCII(short(host)), t.port)
+		}
 		return err
 	}
 	t.host = form
@@ -126,7 +129,7 @@ func parsePort(text string) (uint16, error) {
 func formOf(host string, brackets bool) (string, error) {
 	show := strconv.QuoteToASCII(short(host))
 	if strings.ContainsFunc(host, func(r rune) bool { return r > unicode.MaxASCII }) { // before letters are lowered: some become ASCII
-		return "", refuse("host %s is not ASCII; an international name is written in its xn-- form", show)
+		return "", misspelt("host %s is not ASCII; an international name is written in its xn-- form", show)
 	}
 	name := strings.ToLower(strings.TrimSuffix(host, "."))
 	addr, err := netip.ParseAddr(name)
@@ -142,7 +145,7 @@ func formOf(host string, brackets bool) (string, error) {
 	for _, label := range labels {
 		if strings.ContainsFunc(label, func(r rune) bool { return !isNameRune(r) }) || label == "" || len(label) > 63 || len(name) > 253 ||
 			label[0] == '-' || label[len(label)-1] == '-' {
-			return "", refuse("host %s is not a domain name", show)
+			return "", misspelt("host %s is not a domain name", show)
 		}
 	}
 	if isNumber(labels[len(labels)-1]) {

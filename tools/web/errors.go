@@ -54,7 +54,7 @@ var (
 
 // refusal is an error of the guard's as one of ours.
 func refusal(err error) *Error {
-	if errors.Is(err, egress.ErrRefused) {
+	if errors.Is(err, egress.ErrRefused) && !errors.Is(err, egress.ErrMisspelt) {
 		return failure(Refused, "%v", err)
 	}
 	return failure(Wrong, "%v", err)

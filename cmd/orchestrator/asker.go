@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"muster/board"
 	"muster/board/approval"
 	"muster/cmd/internal/app"
@@ -21,7 +23,13 @@ const defaultAskFor = 24 * time.Hour
 
 // attended says whether a person can be asked in place: one who sees the board on f and can type.
 func attended(f *os.File, quiet bool) bool {
-	return !quiet && app.Interactive(f) && app.Interactive(os.Stdin)
+	return !quiet && app.Interactive(f) && app.Interactive(os.Stdin) && foreground()
+}
+
+// foreground says whether what is typed at the terminal comes to this process: one in the background that reads is stopped by the system.
+func foreground() bool {
+	group, err := unix.IoctlGetInt(int(os.Stdin.Fd()), unix.TIOCGPGRP)
+	return err == nil && group == unix.Getpgrp()
 }
 
 // asker puts the questions of jobs to the person at this terminal, one at a time, while the live board stands still.
@@ -29,6 +37,7 @@ type asker struct {
 	s     *session
 	v     *view
 	lines chan string // what is typed; closed at its end
+	read  sync.Once   // begins to read, with the first question
 
 	mu      sync.Mutex
 	waiting map[string]string // by job: what its entry says it waits for
@@ -39,20 +48,36 @@ type asker struct {
 func (s *session) ask(ctx context.Context, v *view) (a *asker, stop func()) {
 	a = &asker{s: s, v: v, lines: make(chan string), waiting: map[string]string{}, changed: make(chan struct{}, 1)}
 	ctx, cancel := context.WithCancel(ctx)
-	go func() { // a read that never returns is left to the end of the process
-		defer close(a.lines)
-		for in := bufio.NewScanner(os.Stdin); in.Scan(); {
-			select {
-			case a.lines <- in.Text():
-			case <-ctx.Done():
-				return
-			default: // nothing is asked: what is typed ahead answers nothing
-			}
-		}
-	}()
 	var asking sync.WaitGroup
 	asking.Go(func() { a.run(ctx) })
 	return a, func() { cancel(); asking.Wait() }
+}
+
+// typed passes on the lines that are typed while something is asked. A read that never returns is left to the end of the process.
+func (a *asker) typed(ctx context.Context) {
+	defer close(a.lines)
+	for in := bufio.NewScanner(os.Stdin); in.Scan(); {
+		select {
+		case a.lines <- in.Text():
+		case <-ctx.Done():
+			return
+		default: // nothing is asked: what is typed ahead answers nothing
+		}
+	}
+}
+
+// forget drops what was typed before anything was asked.
+func forget() {
+	var b [4 << 10]byte
+	for {
+		n, err := unix.Poll([]unix.PollFd{{Fd: int32(os.Stdin.Fd()), Events: unix.POLLIN}}, 0)
+		if n < 1 || err != nil {
+			return
+		}
+		if n, err := unix.Read(int(os.Stdin.Fd()), b[:]); n < 1 || err != nil {
+			return
+		}
+	}
 }
 
 // notice is told of each change of an entry.
@@ -126,6 +151,13 @@ const howToAnswer = "y yes, n no (n REASON), a always for this run (a RULE, or a
 
 // put asks until the question is answered, here or elsewhere. io.EOF: nothing can be typed any more.
 func (a *asker) put(ctx context.Context, q approval.Approval) error {
+	if !foreground() {
+		return io.EOF
+	}
+	a.read.Do(func() {
+		forget()
+		go a.typed(ctx)
+	})
 	a.v.hold(fmt.Sprintf("%s asks (question %d, job %s):\n%s\n%s", app.Field(q.Title, 60), q.N, short(q.Job), app.Body(questionText(q)), howToAnswer))
 	for {
 		select {

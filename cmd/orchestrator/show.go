@@ -102,7 +102,7 @@ func describe(e board.Entry, spec board.Job, r board.Result, now time.Time) stri
 	line("profile", "%s", e.Profile)
 	line("model", "%s", spec.Model)
 	line("mode", "%s", spec.Mode)
-	line("waits", "%s", strings.TrimPrefix(waitsFor(e), "waits for "))
+	line("waits", "%s", e.Waits)
 	line("after", "%s", strings.Join(e.After, " "))
 	for _, t := range []struct {
 		name string

@@ -121,7 +121,7 @@ func TestAllowedHost(t *testing.T) {
 	line := fmt.Sprintf(`{"tool":"web_fetch","args":{"url":%q}}`, server.URL)
 	for flag, want := range map[string]string{
 		strings.TrimPrefix(server.URL, "http://"): "arrived",
-		"127.0.0.1:1":      "not a public address",
+		"127.0.0.1:1":      "is not: name the host with that port",
 		"http://127.0.0.1": "write the host alone",
 	} {
 		c := program(t, "call", "--dir", t.TempDir(), "--allow-host", flag)

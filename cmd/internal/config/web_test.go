@@ -124,7 +124,7 @@ func TestNamedHosts(t *testing.T) {
 		fmt.Sprintf("web: {hosts: [%q], ignore_robots: [127.0.0.1]}", host):   "",
 		fmt.Sprintf("web: {hosts: [%q], ignore_robots: ['*']}", host):         "",
 		fmt.Sprintf("web: {hosts: [%q], ignore_robots: [example.com]}", host): "robots.txt",
-		"web: {hosts: ['127.0.0.1:1'], ignore_robots: ['*']}":                 "not a public address",
+		"web: {hosts: ['127.0.0.1:1'], ignore_robots: ['*']}":                 "its port",
 	} {
 		h, err := hostOf(t, "auto", in, "")
 		if err != nil {
